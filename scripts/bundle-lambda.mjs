@@ -17,8 +17,8 @@ const MODIFIED = new Date(1980, 0, 1);
 const { outputFiles } = await build({
   absWorkingDir: root,
   entryPoints: {
-    aggregator: "src/aggregator/lambda-entry.ts",
-    provisioner: "src/infra/limits-resource/lambda-entry.ts",
+    aggregator: "packages/aws/src/aggregator/lambda-entry.ts",
+    provisioner: "packages/aws/src/limits-resource/lambda-entry.ts",
   },
   outdir,
   bundle: true,

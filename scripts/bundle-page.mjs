@@ -11,13 +11,16 @@ import { root } from "./entry-points.mjs";
 import { noticesOf } from "./notices.mjs";
 
 /** The frame of both pages. */
-const template = await readFile(join(root, "web/dashboard/page.html"), "utf8");
+const template = await readFile(join(root, "packages/dashboard/page/page.html"), "utf8");
 
 async function bundlePage(name) {
   const out = join(root, `dist/${name}/page.html.gz`);
   const { metafile, outputFiles } = await build({
     absWorkingDir: root,
-    entryPoints: { script: `web/${name}/main.tsx`, style: `web/${name}/all.css` },
+    entryPoints: {
+      script: `packages/${name}/page/main.tsx`,
+      style: `packages/${name}/page/all.css`,
+    },
     outdir: "unused",
     bundle: true,
     minify: true,

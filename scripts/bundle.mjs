@@ -8,45 +8,30 @@
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { build } from "esbuild";
-import { entryPoints, externalPackages, root } from "./entry-points.mjs";
+import { entryPoints, externalPackages, OURS, rooms, root } from "./entry-points.mjs";
 import { importedPackages, noticesOf } from "./notices.mjs";
 
 const outdir = resolve(root, process.argv[2] ?? "dist");
 
+/** What the packages of the rooms bring along. */
+const TAKEN_ALONG = ["@assemblyscript/loader", "base64-js"];
 /**
- * Packages that our sources import and the bundle contains. Any other package that they import must
- * be a peer in package.json.
+ * Packages that the bundle contains: the dependencies of the rooms. Any other package that the
+ * sources import must be a peer in package.json.
  */
 const TAKEN_IN = [
-  "@aws-sdk/client-cloudformation",
-  "@aws-sdk/client-dynamodb",
-  "@aws-sdk/client-dynamodb-streams",
-  "@aws-sdk/client-lambda",
-  "@aws-sdk/client-resource-groups-tagging-api",
-  "@aws-sdk/client-s3",
-  "@clack/prompts",
-  "aws4",
-  "cli-table3",
-  "commander",
-  "@assemblyscript/loader",
-  "base64-js",
-  "fflate",
-  "hdr-histogram-js",
-  "lru-cache",
-  "picocolors",
-  "ulid",
-  "undici",
-  "yaml",
+  ...rooms.flatMap((room) => Object.keys(room.manifest.dependencies ?? {})),
+  ...TAKEN_ALONG,
 ];
 
 /** Everything that loads the library at all loads this. */
 const LIBRARY = "src/index.ts";
 /** These answer `--version` and `--help`, and wait for nothing. */
 const WITHOUT_LIBRARY = new Set([
-  "src/cli/main.ts",
-  "src/cli/process-terminal.ts",
-  "src/cli/program.ts",
-  "src/domain/version.ts",
+  "packages/cli/src/main.ts",
+  "packages/cli/src/terminal/process-terminal.ts",
+  "packages/cli/src/frame/program.ts",
+  "packages/limiter/src/domain/version.ts",
 ]);
 
 /** Parts of the AWS SDK: they contain nothing of the library. */
@@ -102,6 +87,16 @@ function wholeLibrary(starts) {
   };
 }
 
+/** Keeps rooms inside where packages are external. */
+const roomsAreOurs = {
+  name: "rooms-are-ours",
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /^@zae-limiter\// }, ({ path }) => {
+      const [, room, ...rest] = path.split("/");
+      return { path: join(root, "packages", room, "src", ...rest) };
+    }),
+};
+
 /** Restores the names of our classes: the bundler calls a class that mentions itself `_Limit`. */
 function withProperNames(text, ours) {
   const names = [...text.matchAll(/^var (\w+) = class _\1\b/gm)]
@@ -141,17 +136,21 @@ function helperChunks({ outputs }) {
 
 /** Returns the names of all classes in our own sources. */
 async function classNames({ inputs }) {
-  const paths = Object.keys(inputs).filter((path) => path.startsWith("src/"));
+  const paths = Object.keys(inputs).filter((path) => OURS.test(path));
   const texts = await Promise.all(paths.map((path) => readFile(join(root, path), "utf8")));
   return new Set(texts.flatMap((text) => [...text.matchAll(/\bclass (\w+)/g)].map(([, n]) => n)));
 }
 
 // The starting points are among our own sources.
-const { metafile: first } = await build({ ...OPTIONS, packages: "external" });
+const { metafile: first } = await build({
+  ...OPTIONS,
+  packages: "external",
+  plugins: [roomsAreOurs],
+});
 const starts = new Set(
   Object.values(first.outputs)
     .map(({ entryPoint }) => entryPoint)
-    .filter((path) => path?.startsWith("src/") && path !== LIBRARY && !WITHOUT_LIBRARY.has(path))
+    .filter((path) => OURS.test(path ?? "") && path !== LIBRARY && !WITHOUT_LIBRARY.has(path))
     .filter((path) => !ONLY_PACKAGES.test(path)),
 );
 const { outputFiles, metafile } = await build({ ...OPTIONS, plugins: [wholeLibrary(starts)] });

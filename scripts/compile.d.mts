@@ -1,5 +1,5 @@
+/** Compiles `src` and the sources of the rooms to `target`, a folder per room. */
 export function compile(
-  name: string,
   target: string,
   options?: { readonly inPlaceOfSources?: boolean },
 ): Promise<void>;

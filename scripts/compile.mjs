@@ -1,28 +1,27 @@
 /**
- * Compiles sources to JavaScript, each to a file of its own, in a second: types are checked
- * elsewhere. For tests, whose runner would otherwise compile every source once per project.
+ * Compiles the sources of all rooms to JavaScript, each to a file of its own, in a second: types are
+ * checked elsewhere. For tests, whose runner would otherwise compile every source once per project.
  */
 import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "esbuild";
-import { root } from "./entry-points.mjs";
+import { builtPath, rooms, root, sourcePath, withRelativeImports } from "./entry-points.mjs";
 
 /** An import of another source, as the compiler prints it. */
 const IMPORT = /\b((?:from|import) ?\(?)"(\.[^"]+)\.ts"/g;
 const PLACE = "placeOfSource";
 
 /**
- * Compiles the folder `name` of this repository, such as `src`, to `target`. With `inPlaceOfSources`
- * the modules find the files around them from where their sources are.
+ * Compiles `src` and the sources of the rooms to `target`, a folder per room. With
+ * `inPlaceOfSources` the modules find the files around them from where their sources are.
  */
-export async function compile(name, target, { inPlaceOfSources = false } = {}) {
-  const sources = join(root, name);
-  const paths = await readdir(sources, { recursive: true });
+export async function compile(target, { inPlaceOfSources = false } = {}) {
   const { outputFiles } = await build({
     absWorkingDir: root,
-    entryPoints: paths.filter((path) => path.endsWith(".ts")).map((path) => join(sources, path)),
-    outbase: sources,
+    entryPoints: Object.fromEntries(
+      (await sources()).map((path) => [builtPath(path).replace(/\.ts$/, ""), path]),
+    ),
     outdir: target,
     platform: "node",
     format: "esm",
@@ -34,12 +33,29 @@ export async function compile(name, target, { inPlaceOfSources = false } = {}) {
   const folders = new Set(outputFiles.map(({ path }) => dirname(path)));
   await Promise.all([...folders].map((folder) => mkdir(folder, { recursive: true })));
   const written = outputFiles.map(({ path, text }) => {
-    const code = text.replace(IMPORT, '$1"$2.js"');
+    const built = relative(target, path);
+    const code = withRelativeImports(text.replace(IMPORT, '$1"$2.js"'), built, "js");
     if (!code.includes(PLACE)) return writeFile(path, code);
-    const { href } = pathToFileURL(join(sources, relative(target, path).replace(/js$/, "ts")));
-    return writeFile(path, `const ${PLACE} = ${JSON.stringify(href)};\n${code}`);
+    const source = join(root, `${sourcePath(built.replace(/\.js$/, ""))}.ts`);
+    const place = JSON.stringify(pathToFileURL(source).href);
+    return writeFile(path, `const ${PLACE} = ${place};\n${code}`);
   });
   await Promise.all(written);
   // Without it Node.js reads each file as CommonJS first, and then once more.
   await writeFile(join(target, "package.json"), '{ "type": "module" }\n');
+}
+
+async function sources() {
+  const folders = ["src", ...rooms.map(({ name }) => `packages/${name}/src`)];
+  const found = await Promise.all(
+    folders.map(async (folder) =>
+      (await readdir(join(root, folder), { recursive: true })).map((path) => join(folder, path)),
+    ),
+  );
+  return found.flat().filter((path) => path.endsWith(".ts"));
+}
+
+// As a command: `node scripts/compile.mjs bench/dist/modules`.
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  await compile(join(root, process.argv[2]));
 }

@@ -1,14 +1,23 @@
 /**
- * Leaves the declarations that users need. Those that no entry point leads to are removed: they
- * would be most of the files in the package. One that names a package which is inside the bundle, or
- * a file that only hands on such a package, is made opaque, because users do not have the types of
- * that package. The folder may be given.
+ * Puts the declarations that users need next to the JavaScript. The compiler has written those of
+ * all sources to `dist/types`; most are left out, because no entry point leads to them. One that
+ * names a package which is inside the bundle, or a file that only hands on such a package, is made
+ * opaque, because users do not have the types of that package. Another folder than `dist` may be
+ * given.
  */
-import { readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import { entryPoints, externalPackages, manifest, root } from "./entry-points.mjs";
+import {
+  entryPoints,
+  externalPackages,
+  manifest,
+  root,
+  sourcePath,
+  withRelativeImports,
+} from "./entry-points.mjs";
 
 const folder = resolve(root, process.argv[2] ?? "dist");
+const written = join(folder, "types");
 /** `from "./limit.ts"`, `import("./limit.ts")`; the compiler writes the ending of the sources. */
 const REFERENCE = /(?:from |import\()"(\.[^"]+)\.(?:ts|js)"/g;
 
@@ -33,30 +42,36 @@ function isSelfContained(text) {
   );
 }
 
+/** Reads a declaration as the compiler wrote it, with relative imports of what is in other rooms. */
+async function declarationOf(built) {
+  const text = await readFile(join(written, `${sourcePath(built)}.d.ts`), "utf8");
+  return withRelativeImports(text, built, "ts");
+}
+
 /** Returns whether a declaration only hands on what packages that users do not have export. */
-async function isHollow(path) {
-  const text = await readFile(path, "utf8");
+async function isHollow(built) {
+  const text = await declarationOf(built);
   return !isSelfContained(text) && text.match(EXPORTED) === null;
 }
 
 const reached = new Set();
-async function visit(path) {
-  if (reached.has(path)) return;
-  reached.add(path);
-  const text = await readFile(path, "utf8");
+async function visit(built) {
+  if (reached.has(built)) return;
+  reached.add(built);
+  const text = await declarationOf(built);
   const references = [...text.matchAll(REFERENCE)].map(([, target]) =>
-    join(dirname(path), `${target}.d.ts`),
+    join(dirname(built), target),
   );
   const hollow = await Promise.all(references.map(isHollow));
-  if (!isSelfContained(text) || hollow.includes(true)) return writeFile(path, opaque(path, text));
+  const isOpaque = !isSelfContained(text) || hollow.includes(true);
+  const path = join(folder, `${built}.d.ts`);
+  await mkdir(dirname(path), { recursive: true });
+  await writeFile(path, isOpaque ? opaque(path, text) : text);
+  if (isOpaque) return;
   for (const reference of references) await visit(reference);
 }
 
 for (const name of Object.keys(entryPoints({ exports: manifest.exports, bin: {} }))) {
-  await visit(join(folder, `${name}.d.ts`));
+  await visit(name);
 }
-const files = await readdir(folder, { recursive: true });
-const declarations = files
-  .filter((file) => file.endsWith(".d.ts"))
-  .map((file) => join(folder, file));
-await Promise.all(declarations.filter((path) => !reached.has(path)).map((path) => rm(path)));
+await rm(written, { recursive: true });

@@ -1,11 +1,12 @@
 /** The licenses of packages whose code is in a bundle: who passes them on passes these on. */
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { OURS } from "./entry-points.mjs";
 
 /** Returns the names of the packages in the bundle that our own sources import. */
 export function importedPackages({ inputs }) {
   const paths = Object.entries(inputs)
-    .filter(([path]) => path.startsWith("src/"))
+    .filter(([path]) => OURS.test(path))
     .flatMap(([, { imports }]) => imports.map(({ path }) => path));
   return packageFolders(paths).map((folder) => folder.replace(/^.*node_modules\//, ""));
 }

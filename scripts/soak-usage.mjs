@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
 const vitest = fileURLToPath(new URL("../node_modules/vitest/vitest.mjs", import.meta.url));
-const test = "test/integration/aggregator/end-to-end.test.ts";
+const test = "packages/aws/test/integration/aggregator/end-to-end.test.ts";
 const { status } = spawnSync(process.execPath, [vitest, "run", "--project", "integration", test], {
   cwd: fileURLToPath(new URL("..", import.meta.url)),
   env: { ...process.env, ZAEL_SOAK: "1" },

@@ -94,9 +94,7 @@ async function verify(withTests) {
   console.log(`Node.js ${process.versions.node}`);
   const checked = await check();
   if (checked !== 0 || !withTests) return checked;
-  for (const name of ["src", "simulator"]) {
-    await compile(name, join(compiled, name), { inPlaceOfSources: true });
-  }
+  await compile(compiled, { inPlaceOfSources: true });
   const code = await step("tests", TESTS, { show: true, env: { ZAEL_COMPILED: compiled } });
   console.log(closingLine(code));
   return code;

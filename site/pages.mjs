@@ -24,7 +24,7 @@ const ROOT_PAGES = new Map([
   ["CHANGELOG.md", "contributing/changelog.md"],
   ["SECURITY.md", "contributing/reporting.md"],
   ["examples/README.md", "getting-started/examples.md"],
-  ["simulator/README.md", "contributing/simulator.md"],
+  ["packages/simulator/README.md", "contributing/simulator.md"],
   ["site/index.md", "index.md"],
 ]);
 /** Links that lead to a folder or to the README on GitHub, and to a page here. */

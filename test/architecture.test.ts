@@ -28,7 +28,10 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const MANIFEST = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as PackageEntries;
 
 /** Where `scripts/bundle-lambda.mjs` begins. */
-const BUNDLES = ["src/aggregator/lambda-entry.ts", "src/infra/limits-resource/lambda-entry.ts"];
+const BUNDLES = [
+  "packages/aws/src/aggregator/lambda-entry.ts",
+  "packages/aws/src/limits-resource/lambda-entry.ts",
+];
 
 describe("this project", () => {
   const files = readSources(ROOT);
@@ -90,13 +93,13 @@ describe("this project", () => {
 /** A project that keeps every rule, to plant one violation at a time in. */
 const LEGAL = {
   "src/core/sum.ts": "export const sum = (a: number, b: number) => a + b;\n",
-  "src/domain/clock.ts":
+  "packages/limiter/src/base/clock.ts":
     'import { sum } from "../core/sum.ts";\nexport const now = () => sum(0, Date.now());\n',
   "src/storage/port.ts": 'export type { Late } from "./late.ts";\n',
   "src/storage/late.ts": "export type Late = string;\n",
   "src/storage/memory/store.ts": 'import { now } from "../../domain/clock.ts";\nnow();\n',
   "src/storage/sqlite/store.ts": 'export const load = () => import("libsql");\n',
-  "src/records/keys.ts":
+  "packages/limiter/src/records/keys.ts":
     'import type { Late } from "../storage/port.ts";\nexport type Key = Late;\n',
   "src/repository/open.ts":
     'import type { Key } from "../records/keys.ts";\n' +
@@ -104,9 +107,10 @@ const LEGAL = {
     'export const other = () => import("../storage/sqlite/store.ts");\n',
   "simulator/checkers/rule.ts": 'import type { Late } from "../../src/storage/port.ts";\n',
   "src/index.ts": 'export { open } from "./repository/open.ts";\n',
-  "src/cli/main.ts": 'import { open } from "../index.ts";\nopen(process.env.NAME ?? "any");\n',
+  "packages/cli/src/main.ts":
+    'import { open } from "../index.ts";\nopen(process.env.NAME ?? "any");\n',
 };
-const ENTRIES = ["src/index.ts", "src/cli/main.ts"];
+const ENTRIES = ["src/index.ts", "packages/cli/src/main.ts"];
 
 function violationsOf(changes: Readonly<Record<string, string>>): string {
   const root = mkdtempSync(join(tmpdir(), "architecture-"));
@@ -162,26 +166,32 @@ describe("the checker", () => {
     ],
     [
       "records know an adapter",
-      extended("src/records/keys.ts", 'export * as m from "../storage/memory/store.ts";\n'),
+      extended(
+        "packages/limiter/src/records/keys.ts",
+        'export * as m from "../storage/memory/store.ts";\n',
+      ),
       /^src\/records\/keys\.ts:3 records may import core, domain, storage, but imports .*memory/,
     ],
     [
       "a folder that is no layer",
-      { "src/utils/all.ts": "", ...extended("src/cli/main.ts", 'import "../utils/all.ts";\n') },
+      {
+        "src/utils/all.ts": "",
+        ...extended("packages/cli/src/main.ts", 'import "../utils/all.ts";\n'),
+      },
       /src\/utils\/all\.ts:1 "utils" is not a layer of the design/,
     ],
     [
       "one edge imports another",
       {
-        "src/http/hono.ts": 'import "../infra/stack.ts";\n',
-        "src/infra/stack.ts": "",
-        ...extended("src/cli/main.ts", 'import "../http/hono.ts";\n'),
+        "packages/limiter/src/http/hono.ts": 'import "../infra/stack.ts";\n',
+        "packages/aws/src/stack/stack.ts": "",
+        ...extended("packages/cli/src/main.ts", 'import "../http/hono.ts";\n'),
       },
       /^src\/http\/hono\.ts:1 http may import .*, but imports src\/infra\/stack\.ts$/,
     ],
     [
       "a part of the package that imports the simulator",
-      extended("src/cli/main.ts", 'import "../../simulator/index.ts";\n'),
+      extended("packages/cli/src/main.ts", 'import "../../simulator/index.ts";\n'),
       /^src\/cli\/main\.ts:3 cli may import .*, but imports simulator\/index\.ts$/,
     ],
     [
@@ -220,7 +230,7 @@ describe("the checker", () => {
     ],
     [
       "a stopwatch",
-      extended("src/domain/clock.ts", "performance.now();\n"),
+      extended("packages/limiter/src/base/clock.ts", "performance.now();\n"),
       /^src\/domain\/clock\.ts:3 time is an argument.*: performance\.now$/,
     ],
     [
@@ -281,11 +291,11 @@ describe("the checker", () => {
   test("an entry that is not there, and an exception or a wait that is over, are found", () => {
     const files = [toSource("src/index.ts", "")];
     expect(report(deadFileViolations(files, ENTRIES, ["src/index.ts"]))).toBe(
-      "src/cli/main.ts:1 package.json names it, but it is not there\n" +
+      "packages/cli/src/main.ts:1 package.json names it, but it is not there\n" +
         "src/index.ts:1 is not awaited any more: take it off the list",
     );
     expect(report(staleExceptions(files, PLACES))).toContain(
-      "src/domain/clock.ts:1 needs no exception any more: time is an argument",
+      "packages/limiter/src/base/clock.ts:1 needs no exception any more: time is an argument",
     );
   });
 
@@ -298,7 +308,11 @@ describe("the checker", () => {
       },
       bin: { "zae-limiter": "dist/cli/main.js" },
     };
-    expect(entryFiles(manifest)).toEqual(["src/index.ts", "src/http/hono.ts", "src/cli/main.ts"]);
+    expect(entryFiles(manifest)).toEqual([
+      "src/index.ts",
+      "packages/limiter/src/http/hono.ts",
+      "packages/cli/src/main.ts",
+    ]);
   });
 
   test("the checker is not misled by comments, strings, templates and regular expressions", () => {

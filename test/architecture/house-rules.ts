@@ -20,11 +20,11 @@ const clockPlaces: Place = {
   pattern: /\bDate\.now\b|\bnew Date\(\s*\)|(?<!new )\bDate\(\s*\)/g,
   within: "words",
   allowed: [
-    "src/domain/clock.ts",
+    "packages/limiter/src/base/clock.ts",
     // Where a stream begins to be read, if the server did not say its time.
-    "src/storage/dynamodb/shard-reader.ts",
+    "packages/limiter/src/storage/dynamodb/shard-reader.ts",
     // Spans of OpenTelemetry are placed on this machine's clock.
-    "src/otel/traces.ts",
+    "packages/limiter/src/otel/traces.ts",
   ],
 };
 
@@ -33,13 +33,13 @@ const stopwatchPlaces: Place = {
   pattern: /\bperformance\.now\b|\bprocess\.hrtime\b/g,
   within: "words",
   allowed: [
-    "src/domain/timer.ts",
+    "packages/limiter/src/base/timer.ts",
     // How long a call may still take, and how often shards are looked up.
-    "src/storage/dynamodb/feed.ts",
-    "src/storage/dynamodb/transport/deadline.ts",
+    "packages/limiter/src/storage/dynamodb/feed.ts",
+    "packages/limiter/src/storage/dynamodb/transport/deadline.ts",
     // Whose turn it is to write, between processes.
-    "src/storage/sqlite/database.ts",
-    "src/storage/sqlite/write-queue.ts",
+    "packages/limiter/src/storage/sqlite/database.ts",
+    "packages/limiter/src/storage/sqlite/write-queue.ts",
   ],
 };
 
@@ -49,24 +49,24 @@ const timerPlaces: Place = {
   within: "words",
   allowed: [
     // How long an upstream may be silent: the option of node:http costs a tenth of a request.
-    "src/cli/gateway/exchange.ts",
-    "src/domain/timer.ts",
+    "packages/gateway/src/exchange.ts",
+    "packages/limiter/src/base/timer.ts",
     // Lets all promises settle between two virtual moments.
-    "src/testing/time/virtual-time.ts",
+    "packages/testing/src/time/virtual-time.ts",
     // The contract waits for stores that poll, and ends feeds that bring nothing.
-    "src/testing/item-store-contract/subject.ts",
+    "packages/testing/src/item-store-contract/subject.ts",
     // Lets timers and sockets have their turn between tasks that wait for nothing.
-    "src/loadtest/local-fleet.ts",
+    "packages/loadtest/src/local-fleet.ts",
     // Pauses between attempts, polls of a stream, a table that is being made.
-    "src/storage/dynamodb/transport/calls.ts",
-    "src/storage/dynamodb/feed.ts",
-    "src/storage/dynamodb/create-table.ts",
-    "src/storage/dynamodb/transport/deadline.ts",
+    "packages/limiter/src/storage/dynamodb/transport/calls.ts",
+    "packages/limiter/src/storage/dynamodb/feed.ts",
+    "packages/limiter/src/storage/dynamodb/create-table.ts",
+    "packages/limiter/src/storage/dynamodb/transport/deadline.ts",
     // Waiting for another process, and giving way to it.
-    "src/storage/sqlite/feed.ts",
-    "src/storage/sqlite/database.ts",
-    "src/storage/sqlite/item-store.ts",
-    "src/storage/sqlite/write-queue.ts",
+    "packages/limiter/src/storage/sqlite/feed.ts",
+    "packages/limiter/src/storage/sqlite/database.ts",
+    "packages/limiter/src/storage/sqlite/item-store.ts",
+    "packages/limiter/src/storage/sqlite/write-queue.ts",
   ],
 };
 
@@ -75,9 +75,9 @@ const randomPlaces: Place = {
   pattern: /\bMath\.random\b|(?<![.\w])crypto\.|\bglobalThis\.crypto\b/g,
   within: "words",
   allowed: [
-    "src/domain/random.ts",
+    "packages/limiter/src/base/random.ts",
     // Keys and tokens that no other test of the contract uses.
-    "src/testing/item-store-contract/subject.ts",
+    "packages/testing/src/item-store-contract/subject.ts",
   ],
 };
 
@@ -87,19 +87,19 @@ const cryptoPlaces: Place = {
   within: "code",
   allowed: [
     // Signatures draw nothing.
-    "src/storage/dynamodb/transport/signer.ts",
+    "packages/limiter/src/storage/dynamodb/transport/signer.ts",
     // A digest of a manifest draws nothing.
-    "src/manifest/fingerprint.ts",
+    "packages/limiter/src/manifest/fingerprint.ts",
     // Nor does one of a package.
-    "src/infra/lambda-code.ts",
+    "packages/aws/src/lambda/lambda-code.ts",
     // Nor does the digest of a key that is too long for an entity id.
-    "src/http/entity-ids.ts",
+    "packages/limiter/src/http/entity-ids.ts",
     // Nor does the digest of a key of the gateway.
-    "src/cli/gateway/keys.ts",
+    "packages/gateway/src/keys.ts",
     // Nor does the digest of an event id that is not safe as the name of an object.
-    "src/aggregator/audit-archive.ts",
+    "packages/aws/src/aggregator/audit-archive.ts",
     // Hashes of the dashboard's page, and a comparison of tokens.
-    "src/dashboard/digest.ts",
+    "packages/dashboard/src/server/digest.ts",
   ],
 };
 
@@ -108,11 +108,11 @@ const environmentPlaces: Place = {
   pattern: /\bprocess\.env\b/g,
   within: "words",
   allowed: [
-    "src/repository/environment.ts",
+    "packages/limiter/src/repository/environment.ts",
     "src/cli/",
     // A Lambda function is told everything by its environment.
-    "src/aggregator/lambda.ts",
-    "src/infra/limits-resource/lambda.ts",
+    "packages/aws/src/aggregator/lambda.ts",
+    "packages/aws/src/limits-resource/lambda.ts",
   ],
 };
 
@@ -125,7 +125,7 @@ const nowhere: readonly Place[] = [
     within: "words",
     allowed: [
       // A plugin of Fastify is a default export by its users' custom, and by our contract.
-      "src/http/fastify.ts",
+      "packages/limiter/src/http/fastify.ts",
     ],
   },
   { rule: "no enums", pattern: /(?<![.\w])enum\s+\w+/g, within: "words", allowed: [] },
@@ -150,8 +150,8 @@ const balancePlaces: Place = {
   within: "code",
   allowed: [
     "src/buckets/",
-    "src/records/bucket-item.ts",
-    "src/migrations/flat-items.ts",
+    "packages/limiter/src/records/bucket-item.ts",
+    "packages/aws/src/migrations/flat-items.ts",
     "src/testing/item-store-contract/",
     "simulator/checkers/",
   ],

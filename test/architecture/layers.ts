@@ -33,16 +33,16 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
 /** Arrows that a single file may add, for types only. */
 const TYPE_EXCEPTIONS: Readonly<Record<string, string>> = {
   // A bucket and its store are one SQLite transaction; the repository hands it the database.
-  "src/buckets/embedded/sqlite-table.ts": "storage/sqlite",
+  "packages/limiter/src/buckets/embedded/sqlite-table.ts": "storage/sqlite",
   // `Repository.provision` takes the options of a stack.
-  "src/repository/options.ts": "infra",
+  "packages/limiter/src/repository/options.ts": "infra",
   "src/index.ts": "infra",
 };
 
 /** The same for code that is loaded only when a certain method is called. */
 const LATE_EXCEPTIONS: Readonly<Record<string, string>> = {
   // `Repository.provision` is what `zae-limiter deploy` does.
-  "src/repository/opening.ts": "infra",
+  "packages/limiter/src/repository/opening.ts": "infra",
 };
 
 const BELOW_EDGES = Object.keys(ARROWS);

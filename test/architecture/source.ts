@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 /** One file. The three texts have the same length, so that a position means the same in each. */
 export interface SourceFile {
-  /** Relative to the project, with slashes: `src/core/bucket.ts`. */
+  /** Relative to the project, with slashes: `packages/limiter/src/core/bucket.ts`. */
   readonly path: string;
   readonly text: string;
   /** Comments blanked. */
@@ -41,7 +41,7 @@ export function lineAt(text: string, position: number): number {
   return text.slice(0, position).split("\n").length;
 }
 
-/** `src/core/bucket.ts:12 core imports nothing`, one per line; empty when all is well. */
+/** `packages/limiter/src/core/bucket.ts:12 core imports nothing`, one per line; empty when all is well. */
 export function report(violations: readonly Violation[]): string {
   return violations.map(({ path, line, rule }) => `${path}:${line} ${rule}`).join("\n");
 }

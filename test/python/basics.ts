@@ -1,7 +1,7 @@
 /** What both releases of the Python library and ours have in common, in both directions. */
 
+import { describeEngines } from "@zae-limiter/test-engines/engines.ts";
 import { expect, it } from "vitest";
-import { describeEngines } from "../engines/engines.ts";
 import { limit, type Release } from "./library.ts";
 import { itAppliesLimits } from "./limits-file.ts";
 import { SharedTable, sum } from "./shared-table.ts";

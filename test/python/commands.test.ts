@@ -1,8 +1,8 @@
 /** The commands of both libraries on one table, usage, statuses and times to live. */
 
+import { runAggregator } from "@zae-limiter/aws/aggregator/run.ts";
+import { describeEngines } from "@zae-limiter/test-engines/engines.ts";
 import { expect, it } from "vitest";
-import { runAggregator } from "../../src/aggregator/run.ts";
-import { describeEngines } from "../engines/engines.ts";
 import { pythonCommand } from "./library.ts";
 import { type Both, SharedTable } from "./shared-table.ts";
 

@@ -1,10 +1,10 @@
 /** What Python 0.17 stores and this version does not enforce: refused by name, never undone. */
 
+import { ResourceDisabled } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import { UnsupportedLimitError } from "@zae-limiter/limiter/domain/errors/unsupported-limit.ts";
+import { describeEngines } from "@zae-limiter/test-engines/engines.ts";
+import { failureOf } from "@zae-limiter/test-support/outcomes.ts";
 import { expect, it } from "vitest";
-import { ResourceDisabled } from "../../src/domain/errors.ts";
-import { UnsupportedLimitError } from "../../src/domain/unsupported-limit.ts";
-import { failureOf } from "../contract/limiter/outcomes.ts";
-import { describeEngines } from "../engines/engines.ts";
 import { limit, type PythonError } from "./library.ts";
 import { type Both, SharedTable, sum } from "./shared-table.ts";
 

@@ -1,13 +1,13 @@
 /** The policies of our stacks on what the real Python library asks for when it acquires (H8). */
 
+import { stackParameters } from "@zae-limiter/aws/options/stack-parameters.ts";
+import { resolveTemplate } from "@zae-limiter/aws/template/resolve.ts";
+import { TABLE } from "@zae-limiter/aws/template/table.ts";
+import { stackTemplate } from "@zae-limiter/aws/template/template.ts";
+import { describeEngines } from "@zae-limiter/test-engines/engines.ts";
+import { arnOf, isAllowed, statementsOf } from "@zae-limiter/test-support/aws/iam/evaluate.ts";
+import { type Gate, openGate } from "@zae-limiter/test-support/aws/iam/gate.ts";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { stackParameters } from "../../src/infra/stack-parameters.ts";
-import { resolveTemplate } from "../../src/infra/template/resolve.ts";
-import { TABLE } from "../../src/infra/template/table.ts";
-import { stackTemplate } from "../../src/infra/template/template.ts";
-import { arnOf, isAllowed, statementsOf } from "../aws/iam/evaluate.ts";
-import { type Gate, openGate } from "../aws/iam/gate.ts";
-import { describeEngines } from "../engines/engines.ts";
 import { limit, PythonClient, type PythonError } from "./library.ts";
 import { type Both, SharedTable, sum } from "./shared-table.ts";
 

@@ -2,17 +2,17 @@
  * One table, two languages: a namespace of its own for every test, with a client of each library.
  */
 
+import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
+import { bucketKey } from "@zae-limiter/limiter/records/keys.ts";
+import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
+import { deleteTable } from "@zae-limiter/limiter/storage/dynamodb/create-table.ts";
+import { DynamoItemStore } from "@zae-limiter/limiter/storage/dynamodb/item-store.ts";
+import type { Item } from "@zae-limiter/limiter/storage/item.ts";
+import type { RunningEngine } from "@zae-limiter/test-engines/engine.ts";
+import { type StreamRecord, streamRecords } from "@zae-limiter/test-support/aws/stream-records.ts";
+import { cli } from "@zae-limiter/test-support/captured.ts";
+import { newName } from "@zae-limiter/test-support/stores.ts";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
-import { RateLimiter } from "../../src/limiter/rate-limiter.ts";
-import { bucketKey } from "../../src/records/keys.ts";
-import { Repository } from "../../src/repository/repository.ts";
-import { deleteTable } from "../../src/storage/dynamodb/create-table.ts";
-import { DynamoItemStore } from "../../src/storage/dynamodb/item-store.ts";
-import type { Item } from "../../src/storage/item.ts";
-import { newName } from "../contract/stores.ts";
-import type { RunningEngine } from "../engines/engine.ts";
-import { type StreamRecord, streamRecords } from "../integration/infra/stream-records.ts";
-import { cli } from "../unit/cli/captured.ts";
 import { type Place, PythonClient, type Release } from "./library.ts";
 
 const TIMEOUT_MS = 20_000;

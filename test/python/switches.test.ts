@@ -1,9 +1,9 @@
 /** Switches, bypasses, soft limits, cascade policies and moves, with Python 0.17 on one table. */
 
+import { ResourceDisabled } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import { describeEngines } from "@zae-limiter/test-engines/engines.ts";
+import { failureOf } from "@zae-limiter/test-support/outcomes.ts";
 import { expect, it } from "vitest";
-import { ResourceDisabled } from "../../src/domain/errors.ts";
-import { failureOf } from "../contract/limiter/outcomes.ts";
-import { describeEngines } from "../engines/engines.ts";
 import { limit, type PythonError } from "./library.ts";
 import { type Both, SharedTable, sum } from "./shared-table.ts";
 import { aggregateByOurs, aggregateByPython } from "./usage.ts";

@@ -1,9 +1,9 @@
 /** Usage on a shared table: the aggregator of either library, on what both consume. */
 
+import { createHandler } from "@zae-limiter/aws/aggregator/lambda.ts";
+import type { LambdaRecord } from "@zae-limiter/aws/aggregator/lambda-event.ts";
+import { systemClock } from "@zae-limiter/limiter/base/clock.ts";
 import { expect, it } from "vitest";
-import { createHandler } from "../../src/aggregator/lambda.ts";
-import type { LambdaRecord } from "../../src/aggregator/lambda-event.ts";
-import { systemClock } from "../../src/domain/clock.ts";
 import type { Both, SharedTable } from "./shared-table.ts";
 
 const E = "user-1";

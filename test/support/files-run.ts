@@ -1,18 +1,16 @@
 /** Which source files run code during some work, by V8's own count of calls. */
 
 import { Session } from "node:inspector/promises";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const COMPILED = process.env.ZAEL_COMPILED;
-const SOURCES =
-  COMPILED === undefined
-    ? fileURLToPath(new URL("../../src/", import.meta.url))
-    : join(COMPILED, "src/");
+const SOURCES = COMPILED
+  ? `${COMPILED}/`
+  : fileURLToPath(new URL("../../packages/", import.meta.url));
 /** What the loader of the tests wraps each export in: reading an import is no call. */
 const EXPORT = /^\(\) ?=> ?\{ ?try ?\{ ?return \w+;? ?\} ?catch ?\{ ?\}/;
 
-/** Returns the paths within `src`, sorted. */
+/** Returns the paths, beginning with their room, sorted. */
 export async function filesRun(work: () => Promise<unknown>): Promise<string[]> {
   const session = new Session();
   session.connect();
@@ -31,7 +29,7 @@ export async function filesRun(work: () => Promise<unknown>): Promise<string[]> 
       if (range === undefined || range.count === 0 || range.startOffset === 0) return false;
       return !EXPORT.test(scriptSource.slice(range.startOffset, range.endOffset));
     });
-    if (isRun) files.push(path.slice(SOURCES.length).replace(/\.js$/, ".ts"));
+    if (isRun) files.push(path.slice(SOURCES.length).replace("/src/", "/").replace(/\.js$/, ".ts"));
   }
   session.disconnect();
   return files.sort();

@@ -1,11 +1,11 @@
 /** Merges the shards of buckets whether they are needed or not. */
 
-import { CachedStates } from "../../src/buckets/distributed/cached-states.ts";
-import { Merger } from "../../src/buckets/distributed/merger.ts";
-import { decoded } from "../../src/buckets/distributed/seen-bucket.ts";
-import type { Random } from "../../src/domain/random.ts";
-import { bucketKey } from "../../src/records/keys.ts";
-import type { ItemStore } from "../../src/storage/item-store.ts";
+import type { Random } from "@zae-limiter/limiter/base/random.ts";
+import { decoded } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
+import { Merger } from "@zae-limiter/limiter/buckets/distributed/shards/merger.ts";
+import { CachedStates } from "@zae-limiter/limiter/buckets/distributed/state/cached-states.ts";
+import { bucketKey } from "@zae-limiter/limiter/records/keys.ts";
+import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
 import type { Target } from "./force-split.ts";
 
 /** Halves the number of shards, if there are several; whether it could. */

@@ -1,10 +1,10 @@
 /** Splits buckets whether they are hot or not, and however small their shares become. */
 
-import { decoded, encodeShard } from "../../src/buckets/distributed/seen-bucket.ts";
-import { planSplit, UNDISTURBED } from "../../src/buckets/distributed/split.ts";
-import { NO_BUCKET } from "../../src/buckets/distributed/write-plan.ts";
-import { bucketKey } from "../../src/records/keys.ts";
-import type { ItemStore } from "../../src/storage/item-store.ts";
+import { decoded, encodeShard } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
+import { NO_BUCKET } from "@zae-limiter/limiter/buckets/distributed/plan/write-plan.ts";
+import { planSplit, UNDISTURBED } from "@zae-limiter/limiter/buckets/distributed/shards/split.ts";
+import { bucketKey } from "@zae-limiter/limiter/records/keys.ts";
+import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
 
 export interface Target {
   readonly namespaceId: string;

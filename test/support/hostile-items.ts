@@ -2,7 +2,7 @@
  * Items as a hostile or broken writer could leave them: sound ones with some attributes changed.
  */
 
-import { type Item, OpaqueValue, type Value } from "../../src/storage/item.ts";
+import { type Item, OpaqueValue, type Value } from "@zae-limiter/limiter/storage/item.ts";
 
 export type Random = () => number;
 

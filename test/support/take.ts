@@ -1,6 +1,6 @@
 /** One bucket that is consumed from in one place: what all stores must come to. */
 
-import { type Level, type Rate, refill, waitMs } from "../../src/core/bucket.ts";
+import { type Level, type Rate, refill, waitMs } from "@zae-limiter/limiter/core/bucket.ts";
 
 /** The result of a take: whether it fits, and the level after refill and take. */
 export interface Take {

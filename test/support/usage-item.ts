@@ -1,6 +1,6 @@
 /** Usage snapshots as items, for tests that need some without an aggregator. */
 
-import type { Item } from "../../src/storage/item.ts";
+import type { Item } from "@zae-limiter/limiter/storage/item.ts";
 
 export interface UsageSeed {
   readonly entity: string;

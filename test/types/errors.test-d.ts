@@ -1,4 +1,3 @@
-import { describe, expectTypeOf, test } from "vitest";
 import type {
   DamagedRecordError,
   EntityExistsError,
@@ -26,8 +25,9 @@ import type {
   VersionError,
   VersionMismatchError,
   ZaeLimiterError,
-} from "../../src/index.ts";
-import { isLimiterError } from "../../src/index.ts";
+} from "@zae-limiter/limiter/index.ts";
+import { isLimiterError } from "@zae-limiter/limiter/index.ts";
+import { describe, expectTypeOf, test } from "vitest";
 
 describe("errors", () => {
   test("errors form the tree of the contract", () => {

@@ -1,13 +1,13 @@
 /** Options of the HTTP adapters know the request of their framework, and contexts their lease. */
 
+import type { Lease } from "@zae-limiter/limiter/acquire/lease/lease.ts";
+import { rateLimit as onExpress } from "@zae-limiter/limiter/http/express.ts";
+import onFastify from "@zae-limiter/limiter/http/fastify.ts";
+import { type LeaseVariables, rateLimit as onHono } from "@zae-limiter/limiter/http/hono.ts";
 import express from "express";
 import Fastify, { type FastifyRequest } from "fastify";
 import { Hono } from "hono";
 import { expectTypeOf, test } from "vitest";
-import { rateLimit as onExpress } from "../../src/http/express.ts";
-import onFastify from "../../src/http/fastify.ts";
-import { type LeaseVariables, rateLimit as onHono } from "../../src/http/hono.ts";
-import type { Lease } from "../../src/limiter/lease.ts";
 
 const limits = ["rpm:60"];
 

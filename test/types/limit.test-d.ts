@@ -1,11 +1,11 @@
-import { describe, expectTypeOf, test } from "vitest";
 import {
   Limit,
   type LimitInput,
   type LimitJson,
   type LimitSpec,
   type RateOptions,
-} from "../../src/index.ts";
+} from "@zae-limiter/limiter/index.ts";
+import { describe, expectTypeOf, test } from "vitest";
 
 describe("Limit", () => {
   const limit = Limit.parse("rpm:100");

@@ -1,4 +1,3 @@
-import { describe, expectTypeOf, test } from "vitest";
 import type {
   AcquireRequest,
   Amounts,
@@ -6,8 +5,9 @@ import type {
   Lease,
   RateLimiter,
   Repository,
-} from "../../src/index.ts";
-import { RateLimiter as Limiter } from "../../src/index.ts";
+} from "@zae-limiter/limiter/index.ts";
+import { RateLimiter as Limiter } from "@zae-limiter/limiter/index.ts";
+import { describe, expectTypeOf, test } from "vitest";
 
 type Names = "rpm" | "tpm";
 const KEY = { entityId: "key-1", resource: "gpt-4" };

@@ -1,4 +1,3 @@
-import { describe, expectTypeOf, test } from "vitest";
 import {
   type AuditEvent,
   type Entity,
@@ -8,7 +7,8 @@ import {
   type OnUnavailable,
   type OpenOptions,
   Repository,
-} from "../../src/index.ts";
+} from "@zae-limiter/limiter/index.ts";
+import { describe, expectTypeOf, test } from "vitest";
 
 describe("Repository", () => {
   test("Repository is opened by an address, or by the name of a table", () => {

@@ -1,4 +1,3 @@
-import { describe, expectTypeOf, test } from "vitest";
 import type {
   Clock,
   ConfigSource,
@@ -9,7 +8,8 @@ import type {
   OnUnavailable,
   Random,
   WindowType,
-} from "../../src/index.ts";
+} from "@zae-limiter/limiter/index.ts";
+import { describe, expectTypeOf, test } from "vitest";
 
 describe("unions", () => {
   test("unions have exactly the members of the contract", () => {

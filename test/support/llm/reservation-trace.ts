@@ -1,7 +1,7 @@
 /** A synthetic trace of calls, to compare ways to estimate their output. */
 
-import { RateLimiter } from "../../../src/index.ts";
-import { OutputEstimate, type Reserve } from "../../../src/llm/output-estimate.ts";
+import { RateLimiter } from "@zae-limiter/limiter/index.ts";
+import { OutputEstimate, type Reserve } from "@zae-limiter/limiter/llm/output-estimate.ts";
 import { seededRandom } from "../seeded-random.ts";
 
 const CALLS = 3000;

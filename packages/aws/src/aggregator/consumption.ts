@@ -1,0 +1,96 @@
+/**
+ * What one change of a bucket item consumed.
+ *
+ * `tc` counts what was consumed in total, net of what was given back, whatever the refill did: the
+ * difference between two images is the consumption. An item that is created brings its first
+ * consumption along; a shard that comes of a split has consumed nothing yet. An item that goes
+ * away takes nothing back. A merge adds the totals of the shard that goes to those of the one that
+ * stays, and consumes nothing: it lowers the number of shards, and raises their generation (`mg`).
+ */
+
+import { isLimitName } from "@zae-limiter/limiter/domain/names.ts";
+import { ACQUIRES, METER } from "@zae-limiter/limiter/records/bucket-item.ts";
+import { integerAt, numberAt, valueAt } from "@zae-limiter/limiter/records/fields.ts";
+import { STATE_SK } from "@zae-limiter/limiter/records/keys.ts";
+import type { Item } from "@zae-limiter/limiter/storage/item.ts";
+import { type Milli, minus } from "./milli.ts";
+import { overdrawnBy } from "./overdraft.ts";
+import type { StreamChange } from "./stream-change.ts";
+
+export interface Consumption {
+  readonly id: string;
+  readonly order: string;
+  readonly atMs: number;
+  /** The base time of the bucket; 0 where an item has none. */
+  readonly baseMs: number;
+  /** By the name of the limit; below zero for a refund. */
+  readonly amountsMilli: readonly (readonly [limitName: string, milli: Milli])[];
+  /** How many acquires it was: none for an adjustment. */
+  readonly events: number;
+  /** Soft limits that it consumed into debt. */
+  readonly overdrawn: readonly string[];
+}
+
+const PREFIX = "b_";
+const SUFFIX = "_tc";
+/** Which config the limits of a bucket came from. */
+const ORIGIN = "cs";
+
+/** Returns what a change consumed; `undefined` when the change is not about consumption. */
+export function consumptionOf(change: StreamChange): Consumption | undefined {
+  const { after, before, key } = change;
+  if (after === undefined || key.SK !== STATE_SK || isMerge(before, after)) return undefined;
+  const amountsMilli: [string, Milli][] = [];
+  for (const attribute of Object.keys(after)) {
+    if (!attribute.startsWith(PREFIX) || !attribute.endsWith(SUFFIX)) continue;
+    const name = attribute.slice(PREFIX.length, -SUFFIX.length);
+    if (!isLimitName(name)) continue;
+    const delta = minus(totalAt(after, attribute), totalAt(before, attribute));
+    if (delta !== 0 && delta !== 0n) amountsMilli.push([name, delta]);
+  }
+  const events = eventsOf(before, after, amountsMilli);
+  if (amountsMilli.length === 0 && events === 0) return undefined;
+  const { id, order, atMs } = change;
+  const rising = amountsMilli.filter(([, milli]) => milli > 0).map(([name]) => name);
+  const isAcquire = totalAt(after, ACQUIRES) > totalAt(before, ACQUIRES);
+  const overdrawn = overdrawnBy({ before, after, atMs, isAcquire }, rising);
+  return { id, order, atMs, baseMs: numberAt(after, "rf") ?? 0, amountsMilli, events, overdrawn };
+}
+
+function isMerge(before: Item | undefined, after: Item): boolean {
+  if (before === undefined || wholeAt(after, "mg") <= wholeAt(before, "mg")) return false;
+  return wholeAt(after, "shard_count") < wholeAt(before, "shard_count");
+}
+
+function wholeAt(item: Item, name: string): number {
+  return integerAt(item, name, 0, Number.MAX_SAFE_INTEGER) ?? 0;
+}
+
+/**
+ * A write of ours says how many acquires it was, and moves the meter of writes. A write of the
+ * Python library does neither, also on an item that ours have written to: each one that consumed
+ * passes for an acquire.
+ */
+function eventsOf(
+  before: Item | undefined,
+  after: Item,
+  amountsMilli: Consumption["amountsMilli"],
+): number {
+  const isOurs = valueAt(after, ACQUIRES) !== undefined || valueAt(after, ORIGIN) !== undefined;
+  if (!isOurs) return amountsMilli.length > 0 ? 1 : 0;
+  const acquires = Number(minus(totalAt(after, ACQUIRES), totalAt(before, ACQUIRES)));
+  const rises = amountsMilli.some(([, milli]) => milli > 0);
+  if (acquires !== 0 || !rises) return acquires;
+  const isCreatedByUs = before === undefined && valueAt(after, ORIGIN) !== undefined;
+  const isWrittenByUs = totalAt(after, METER) !== totalAt(before, METER);
+  return isCreatedByUs || isWrittenByUs ? 0 : 1;
+}
+
+function totalAt(item: Item | undefined, attribute: string): Milli {
+  const value = valueAt(item, attribute);
+  return isWhole(value) ? value : 0;
+}
+
+function isWhole(value: unknown): value is Milli {
+  return typeof value === "bigint" || Number.isSafeInteger(value);
+}

@@ -1,0 +1,95 @@
+/** Carries out the writes of snapshots. */
+
+import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import { RateLimiterUnavailable } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import { markAttribute, usageKey } from "@zae-limiter/limiter/records/usage/usage-item.ts";
+import type { Item } from "@zae-limiter/limiter/storage/item.ts";
+import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
+import { dividedAt } from "./deletions.ts";
+import { planSnapshot } from "./snapshot-write.ts";
+import type { ShardTally, SnapshotTally } from "./usage-fold.ts";
+
+const ATTEMPTS_MAX = 5;
+const PAUSE_MS = 50;
+
+interface SnapshotWriterOptions {
+  readonly store: ItemStore;
+  readonly timer: Timer;
+  readonly retentionDays: number;
+}
+
+export class SnapshotWriter {
+  readonly #options: SnapshotWriterOptions;
+
+  constructor(options: SnapshotWriterOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Counts a tally without what is from before a deletion; false when there was nothing to count.
+   * A snapshot that has counted such records, by its marks, is removed first: an aggregator may
+   * have written it just before the deletion was known, and then died.
+   */
+  async write(tally: SnapshotTally, deletedUntilMs: number): Promise<boolean> {
+    const { kept, dropped } = dividedAt(tally, deletedUntilMs);
+    for (const shard of dropped) await this.#remove(tally, shard);
+    return kept !== undefined && (await this.#count(kept));
+  }
+
+  /**
+   * Counts again a tally that this process has counted before it knew of a deletion: the snapshot
+   * holds the records of both sides, so it is removed by the mark of the last one.
+   */
+  async recount(tally: SnapshotTally, deletedUntilMs: number): Promise<void> {
+    const { kept, dropped } = dividedAt(tally, deletedUntilMs);
+    const affected = new Set(dropped.map(({ shard }) => shard));
+    for (const shard of tally.shards) {
+      if (affected.has(shard.shard)) await this.#remove(tally, shard);
+    }
+    if (kept !== undefined) await this.#count(kept);
+  }
+
+  /** Removes the snapshot unless its mark is behind these records: later ones are in it then. */
+  async #remove(tally: SnapshotTally, { shard, entries }: ShardTally): Promise<void> {
+    const last = entries.at(-1);
+    if (last === undefined) return;
+    const { subject, type, startMs } = tally;
+    const condition = [{ is: "<=", name: markAttribute(shard), value: last.order }] as const;
+    await this.#repeated(() =>
+      this.#options.store.delete(usageKey(subject, type, startMs), condition),
+    );
+  }
+
+  /**
+   * Counts a tally; false when all of it was counted before. A write with unknown outcome is
+   * repeated: had it happened, the mark would say so.
+   */
+  async #count(tally: SnapshotTally): Promise<boolean> {
+    const { store, retentionDays } = this.#options;
+    let stored: Item | undefined;
+    for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
+      const write = planSnapshot(tally, stored, retentionDays);
+      if (write === undefined) return false;
+      const { key, change, condition } = write;
+      const result = await this.#repeated(() => store.update(key, change, condition));
+      if (result.ok) return true;
+      stored = result.item;
+    }
+    throw new RateLimiterUnavailable(BUSY, BUSY_DETAILS);
+  }
+
+  /** Repeats a write that is harmless to repeat, while the store does not answer. */
+  async #repeated<T>(write: () => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await write();
+      } catch (error) {
+        if (!(error instanceof RateLimiterUnavailable) || attempt >= ATTEMPTS_MAX) throw error;
+        await this.#options.timer.sleep(PAUSE_MS * 2 ** attempt);
+      }
+    }
+  }
+}
+
+const BUSY = "The snapshot was changed by another aggregator too often";
+const BUSY_DETAILS = { reason: "throttled", nothingWritten: true } as const;

@@ -1,0 +1,99 @@
+/** `entity reset` and `entity top-up`: an operator changes the balances of a bucket. */
+
+import { defined } from "@zae-limiter/limiter/base/defined.ts";
+import type { BucketOperationResult } from "@zae-limiter/limiter/buckets/balance-operations.ts";
+import { show } from "@zae-limiter/limiter/domain/check.ts";
+import { leaf, type OptionSpec, type Result, UsageError } from "../frame/command.ts";
+import { PRINCIPAL_OPTION, type PrincipalOptions, principalOf } from "../store/principal.ts";
+import { withThousands } from "../terminal/numbers.ts";
+
+const ID = { name: "<id>", text: "the entity" } as const;
+const RESOURCE_OPTION: OptionSpec = {
+  flags: "-r, --resource <name>",
+  text: "the resource",
+  required: true,
+};
+const KEY_OPTION: OptionSpec = {
+  flags: "--idempotency-key <key>",
+  text: "makes it happen once within three days, however often the command runs",
+};
+const SHAPE = { entity_id: "text", resource: "text", shards: "number", amounts: "object" } as const;
+
+interface OperationOptions extends PrincipalOptions {
+  readonly resource: string;
+  readonly idempotencyKey?: string;
+}
+
+export const resetBalances = leaf<OperationOptions & { limit: readonly string[] }>({
+  name: "reset",
+  summary: "fills the limits of an entity for a resource, and forgives its debt",
+  arguments: [ID],
+  options: [
+    RESOURCE_OPTION,
+    { flags: "-l, --limit <name>", text: "only this limit; repeatable", repeat: true },
+    KEY_OPTION,
+    PRINCIPAL_OPTION,
+  ],
+  store: "change",
+  examples: ["entity reset key-1 -r gpt-4", "entity reset key-1 -r gpt-4 -l tpm"],
+  json: SHAPE,
+  run: async ({ args: [id = ""], options, open }) => {
+    const { limit } = options;
+    const { buckets } = await open();
+    const request = { ...targetOf(id, options), ...(limit.length === 0 ? {} : { limits: limit }) };
+    return shown("Reset", await buckets.reset(request));
+  },
+});
+
+export const topUpBalances = leaf<OperationOptions & { add: readonly string[] }>({
+  name: "top-up",
+  summary: "adds tokens to limits of an entity for a resource, at most up to full",
+  arguments: [ID],
+  options: [
+    RESOURCE_OPTION,
+    {
+      flags: "--add <limit:amount>",
+      text: "whole tokens for a limit; repeatable",
+      required: true,
+      repeat: true,
+    },
+    KEY_OPTION,
+    PRINCIPAL_OPTION,
+  ],
+  store: "change",
+  examples: ["entity top-up key-1 -r gpt-4 --add tpd:5000 --idempotency-key order-1"],
+  json: SHAPE,
+  run: async ({ args: [id = ""], options, open }) => {
+    const amounts = Object.fromEntries(options.add.map(addition));
+    const { buckets } = await open();
+    const request = { ...targetOf(id, options), amounts };
+    return shown("Topped up", await buckets.topUp(request));
+  },
+});
+
+function targetOf(entityId: string, options: OperationOptions) {
+  const { resource, idempotencyKey } = options;
+  return { entityId, resource, ...defined({ idempotencyKey }), ...principalOf(options) };
+}
+
+function addition(text: string): readonly [string, number] {
+  const [, name, digits] = /^([^:]+):([0-9]+)$/.exec(text) ?? [];
+  if (name === undefined) {
+    throw new UsageError(`expected a limit and whole tokens, like tpd:5000, got ${show(text)}`);
+  }
+  return [name, Number(digits)];
+}
+
+function shown(done: string, result: BucketOperationResult): Result {
+  const { entityId, resource, shards, amounts } = result;
+  return {
+    json: () => ({ entity_id: entityId, resource, shards, amounts: { ...amounts } }),
+    text: () => {
+      if (shards === 0) return `${entityId} has no bucket for ${resource}: nothing to add`;
+      const lines = Object.entries(amounts).map(
+        ([name, added]) => `  ${name}: +${withThousands(added)}`,
+      );
+      return [`${done} ${entityId} on ${resource}:`, ...lines].join("\n");
+    },
+  };
+}

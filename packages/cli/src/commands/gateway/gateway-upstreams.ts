@@ -1,0 +1,66 @@
+/** The providers that the options of `gateway` name. */
+
+import type { UpstreamSpec } from "@zae-limiter/gateway/upstreams.ts";
+import { type Call, CommandFailure, UsageError } from "../../frame/command.ts";
+import { counted } from "../../terminal/limit-text.ts";
+import { problemLine, textOf } from "../limits/limits-file.ts";
+
+export interface UpstreamOptions {
+  readonly upstream?: string;
+  readonly config?: string;
+  readonly open?: true;
+}
+
+/** Providers whose APIs are all below `/v1`. */
+const VERSIONED: ReadonlySet<string> = new Set(["api.openai.com", "api.anthropic.com"]);
+
+export async function upstreamsOf(call: Call<UpstreamOptions>): Promise<readonly UpstreamSpec[]> {
+  const { options, terminal } = call;
+  const { upstream, config, open = false } = options;
+  if (config === undefined && upstream !== undefined) {
+    const { checkUpstream } = await import("@zae-limiter/gateway/upstreams.ts");
+    return [checkUpstream({ url: upstream }, terminal.env, open)];
+  }
+  if (config === undefined || upstream !== undefined) {
+    throw new UsageError("expected --upstream or --config, and not both");
+  }
+  return readConfig(config, call);
+}
+
+async function readConfig(
+  file: string,
+  { options, json, note, terminal }: Call<UpstreamOptions>,
+): Promise<readonly UpstreamSpec[]> {
+  const text = textOf(file);
+  const { InvalidUpstreamsError, parseUpstreams } = await import(
+    "@zae-limiter/gateway/upstreams-file.ts"
+  );
+  try {
+    return parseUpstreams(text, terminal.env, options.open === true);
+  } catch (error) {
+    if (!(error instanceof InvalidUpstreamsError)) throw error;
+    const lines = error.problems.map((problem) => problemLine(file, problem));
+    if (json) throw new CommandFailure(lines.join("; "));
+    for (const line of lines) note(line);
+    const count = counted(lines.length, "problem");
+    throw new CommandFailure(`${file} has ${count}; the gateway did not start`);
+  }
+}
+
+/** Returns the whole URL, without a slash at its end. */
+export function addressOf({ href }: URL): string {
+  return href.replace(/\/$/, "");
+}
+
+/** Returns a line for each upstream that lacks the path of the provider's API. */
+export function pathWarnings(upstreams: readonly Pick<UpstreamSpec, "url">[]): string[] {
+  return upstreams
+    .filter(({ url }) => VERSIONED.has(url.hostname) && !url.pathname.startsWith("/v1"))
+    .map(({ url }) => {
+      const address = addressOf(url);
+      return (
+        `Warning: the upstream ${address} lacks /v1, so that calls go to ` +
+        `${address}/chat/completions and the like. Use ${url.origin}/v1`
+      );
+    });
+}

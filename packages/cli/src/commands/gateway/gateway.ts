@@ -1,0 +1,170 @@
+/** `gateway`: a reverse proxy that enforces limits in front of providers of language models. */
+
+import type { Gateway } from "@zae-limiter/gateway/gateway.ts";
+import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
+import { DASHBOARD_PORT } from "../../dashboard/options.ts";
+import { type Call, CommandFailure, leaf } from "../../frame/command.ts";
+import { EXIT } from "../../frame/exit-codes.ts";
+import type { StoreOptions } from "../../store/store-options.ts";
+import { interruptible } from "../../terminal/interruption.ts";
+import { decimalNumber, wholeNumber } from "../../terminal/numbers.ts";
+import type { Terminal } from "../../terminal/terminal.ts";
+import { addressOf, pathWarnings, type UpstreamOptions, upstreamsOf } from "./gateway-upstreams.ts";
+
+interface ServeOptions extends StoreOptions, UpstreamOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly maxWait: number;
+  readonly maxBody: number;
+  readonly upstreamTimeout: number;
+  readonly grace: number;
+  readonly dashboard?: true;
+  readonly dashboardPort: number;
+}
+
+const MEGABYTE = 1024 * 1024;
+/** Within this time a second Ctrl-C counts as the first one: the terminal and npx both send it. */
+const ECHO_MS = 500;
+
+export const gateway = leaf<ServeOptions>({
+  name: "gateway",
+  summary: "a proxy that limits calls to language models",
+  details:
+    "Clients use a key of `gateway key create` in place of the provider's. The provider's key comes " +
+    "from OPENAI_API_KEY or ANTHROPIC_API_KEY, or from the variable that the file names. The " +
+    "resource is the model. Ctrl-C and SIGTERM let calls in flight end first; Ctrl-C again breaks " +
+    "them off. /healthz and /metrics need no key.",
+  options: [
+    { flags: "-u, --upstream <url>", text: "the provider, such as https://api.openai.com/v1" },
+    { flags: "--config <file>", text: "several providers by model, in YAML" },
+    { flags: "--host <address>", text: "where it listens", default: "127.0.0.1" },
+    {
+      flags: "--port <number>",
+      text: "where it listens; 0 takes a free one",
+      default: 8080,
+      parse: wholeNumber(0, 65_535),
+    },
+    { flags: "--open", text: "clients use their own keys of the provider" },
+    {
+      flags: "--max-wait <seconds>",
+      text: "how long a call may wait for tokens",
+      default: 0,
+      parse: decimalNumber(0, 3600),
+    },
+    {
+      flags: "--max-body <megabytes>",
+      text: "the longest body of a request",
+      default: 32,
+      parse: wholeNumber(1, 1024),
+    },
+    {
+      flags: "--upstream-timeout <seconds>",
+      text: "how long a provider may be silent",
+      default: 600,
+      parse: wholeNumber(1, 86_400),
+    },
+    {
+      flags: "--grace <seconds>",
+      text: "how long calls in flight may take to end",
+      default: 30,
+      parse: wholeNumber(0, 3600),
+    },
+    { flags: "--dashboard", text: "serve the dashboard too, on 127.0.0.1" },
+    {
+      flags: "--dashboard-port <number>",
+      text: "where the dashboard listens; 0 takes a free one",
+      default: DASHBOARD_PORT,
+      parse: wholeNumber(0, 65_535),
+    },
+  ],
+  store: "write",
+  examples: [
+    "gateway --upstream https://api.openai.com/v1",
+    "gateway --config upstreams.yaml --name my-app --host 0.0.0.0",
+    "gateway --upstream https://api.openai.com/v1 --dashboard",
+  ],
+  json: { url: "text", dashboard: "text or null" },
+  run: (call) => interruptible(call.terminal, (signal) => serve(call, signal)),
+});
+
+async function serve(call: Call<ServeOptions>, signal: AbortSignal) {
+  const { options, terminal } = call;
+  const upstreams = await upstreamsOf(call);
+  const { Gateway: Server } = await import("@zae-limiter/gateway/gateway.ts");
+  const limiter = new RateLimiter(await call.open("write"));
+  const started = Server.start({
+    limiter,
+    upstreams,
+    host: options.host,
+    port: options.port,
+    isOpen: options.open === true,
+    maxWaitSeconds: options.maxWait,
+    bodyBytesMax: options.maxBody * MEGABYTE,
+    timeoutMs: options.upstreamTimeout * 1000,
+    tell: call.note,
+  });
+  const running = await started.catch((error: unknown) => {
+    throw new CommandFailure(`Cannot listen: ${(error as Error).message}`);
+  });
+  const board = options.dashboard === true ? await dashboardOf(call, limiter, running) : undefined;
+  const names = upstreams.map(({ url }) => addressOf(url)).join(", ");
+  const { url } = running;
+  if (call.json) terminal.out(`${JSON.stringify({ url, dashboard: board?.url ?? null })}\n`);
+  else {
+    terminal.out(`Listening on ${url}, in front of ${names}\n`);
+    if (board !== undefined) terminal.out(`Dashboard: ${board.url}\n`);
+  }
+  for (const line of pathWarnings(upstreams)) call.note(line);
+  await sayMissing(call, limiter);
+  await new Promise<void>((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+  call.note("Stopping: calls in flight may end first");
+  await board?.close();
+  await stop(call, running);
+  return { code: EXIT.ok };
+}
+
+/** Says what calls need and the store does not have. */
+async function sayMissing(call: Call<ServeOptions>, { repository }: RateLimiter): Promise<void> {
+  try {
+    const { missingIn } = await import("@zae-limiter/gateway/missing.ts");
+    const lines = await missingIn(repository, call.options.open === true, call.hint);
+    for (const line of lines) call.note(line);
+  } catch (error) {
+    // The gateway may be allowed to do less than these reads need, and works without them.
+    call.note(`Cannot look for limits and keys in the store: ${(error as Error).message}`);
+  }
+}
+
+/** Lets calls at work end until the grace is over, or until Ctrl-C is pressed again. */
+async function stop({ options, terminal }: Call<ServeOptions>, running: Gateway): Promise<void> {
+  const done = new AbortController();
+  const deadline = terminal.timer.sleep(options.grace * 1000, done.signal);
+  await running.stop(Promise.race([deadline, pressedAgain(terminal, done.signal)]));
+  done.abort();
+}
+
+/** Waits for another Ctrl-C, or for the signal. */
+async function pressedAgain({ timer, onInterruption }: Terminal, signal: AbortSignal) {
+  await timer.sleep(ECHO_MS, signal);
+  await new Promise<void>((resolve) => {
+    const forget = onInterruption((interruption) => interruption === "SIGINT" && resolve());
+    if (signal.aborted) forget();
+    else signal.addEventListener("abort", forget, { once: true });
+  });
+}
+
+/** Serves the dashboard with the live refusals of the gateway. */
+async function dashboardOf(call: Call<ServeOptions>, limiter: RateLimiter, running: Gateway) {
+  const { serveDashboard } = await import("@zae-limiter/dashboard/server/serve.ts");
+  const { dashboardPort: port } = call.options;
+  const place = { host: "127.0.0.1", port, readOnly: false, limiter };
+  try {
+    return await serveDashboard(limiter.repository, place);
+  } catch (error) {
+    await running.stop(Promise.resolve());
+    throw error;
+  }
+}

@@ -1,0 +1,135 @@
+/** `entity list`: all entities, or those with limits of their own. */
+
+import { defined } from "@zae-limiter/limiter/base/defined.ts";
+import type { Entity } from "@zae-limiter/limiter/domain/entity.ts";
+import { DEFAULT_RESOURCE } from "@zae-limiter/limiter/domain/names.ts";
+import type { SwitchState } from "@zae-limiter/limiter/records/config/switches.ts";
+import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
+import { leaf, UsageError } from "../../frame/command.ts";
+import { wholeNumber } from "../../terminal/numbers.ts";
+import { ENTITY_SHAPE, entityJson, entityTable } from "./entity-text.ts";
+
+const LIMIT_MAX = 1_000_000;
+const PAGE = 1000;
+
+interface ListOptions {
+  readonly withCustomLimits?: string;
+  readonly prefix?: string;
+  readonly limit?: number;
+  readonly cursor?: string;
+}
+
+export const listEntities = leaf<ListOptions>({
+  name: "list",
+  summary: "lists entities: all that were created, or those with limits of their own",
+  options: [
+    {
+      flags: "--with-custom-limits <resource>",
+      text:
+        "those with limits of their own for this resource, also if never created; " +
+        `${DEFAULT_RESOURCE} for limits for all resources`,
+    },
+    { flags: "--prefix <text>", text: "only ids with this prefix" },
+    { flags: "-l, --limit <count>", text: "at most this many", parse: wholeNumber(1, LIMIT_MAX) },
+    { flags: "--cursor <cursor>", text: "continue where an earlier list ended" },
+  ],
+  store: "read",
+  examples: ["entity list", "entity list --prefix key-", "entity list --with-custom-limits gpt-4"],
+  json: {
+    resource: "text | null",
+    entity_ids: ["text"],
+    entities: [{ ...ENTITY_SHAPE, state: "text | null" }],
+    cursor: "text | null",
+  },
+  run: async ({ options, open, note, terminal, hint }) => {
+    const { withCustomLimits: resource, prefix } = options;
+    if (resource !== undefined && prefix !== undefined) {
+      throw new UsageError("--prefix and --with-custom-limits exclude each other. Leave one out");
+    }
+    const repo = await open();
+    const { entityIds, entities, cursor } =
+      resource === undefined
+        ? await createdEntities(repo, options)
+        : await limitedEntities(repo, resource, options);
+    const states = await statesOf(repo, entities);
+    return {
+      json: () => ({
+        resource: resource ?? null,
+        entity_ids: entityIds,
+        entities: entities.map((entity, at) => ({
+          ...entityJson(entity),
+          state: states[at] ?? null,
+        })),
+        cursor: cursor ?? null,
+      }),
+      text: () => {
+        if (cursor !== undefined) note(`There are more; continue with --cursor ${cursor}`);
+        if (resource === undefined) {
+          return entities.length === 0
+            ? `There are no entities. Create one with: ${hint("entity", "create", "key-1")}`
+            : entityTable(entities, terminal.palette.faint, states);
+        }
+        return entityIds.length === 0
+          ? `No entity has limits of its own for ${resource}`
+          : entityIds.join("\n");
+      },
+    };
+  },
+});
+
+interface Listed {
+  readonly entityIds: readonly string[];
+  readonly entities: readonly Entity[];
+  readonly cursor: string | undefined;
+}
+
+async function createdEntities(repo: Repository, options: ListOptions): Promise<Listed> {
+  const { prefix } = options;
+  const { found, cursor } = await allPages(options, async (page) => {
+    const { entities, cursor: next } = await repo.entities.list({
+      ...page,
+      ...defined({ prefix }),
+    });
+    return { found: entities, next };
+  });
+  return { entityIds: found.map(({ id }) => id), entities: found, cursor };
+}
+
+async function limitedEntities(
+  repo: Repository,
+  resource: string,
+  options: ListOptions,
+): Promise<Listed> {
+  const { found, cursor } = await allPages(options, async (page) => {
+    const { entityIds, cursor: next } = await repo.limits.listEntities(resource, page);
+    return { found: entityIds, next };
+  });
+  return { entityIds: found, entities: [], cursor };
+}
+
+/** What is stored for all resources of each entity: most say nothing. */
+function statesOf(
+  { limits }: Repository,
+  entities: readonly Entity[],
+): Promise<(SwitchState | undefined)[]> {
+  return Promise.all(entities.map(async ({ id }) => (await limits.level({ entityId: id })).state));
+}
+
+/** Reads on until there are as many as wanted. */
+async function allPages<T>(
+  { limit = Number.POSITIVE_INFINITY, cursor: first }: ListOptions,
+  read: (page: { limit: number; cursor?: string }) => Promise<{
+    found: readonly T[];
+    next: string | undefined;
+  }>,
+): Promise<{ found: T[]; cursor: string | undefined }> {
+  const all: T[] = [];
+  let cursor = first;
+  do {
+    const page = { limit: Math.min(PAGE, limit - all.length), ...defined({ cursor }) };
+    const { found, next } = await read(page);
+    all.push(...found);
+    cursor = next;
+  } while (cursor !== undefined && all.length < limit);
+  return { found: all, cursor };
+}

@@ -1,0 +1,211 @@
+/** `entity`: the subjects of limits. */
+
+import { defined } from "@zae-limiter/limiter/base/defined.ts";
+import type { Entity } from "@zae-limiter/limiter/domain/entity.ts";
+import type { JsonValue } from "@zae-limiter/limiter/domain/json.ts";
+import { CommandFailure, type Group, leaf, UsageError } from "../../frame/command.ts";
+import { fields } from "../../frame/fields.ts";
+import { PRINCIPAL_OPTION, type PrincipalOptions, principalOf } from "../../store/principal.ts";
+import { counted } from "../../terminal/limit-text.ts";
+import { table } from "../../terminal/table.ts";
+import { resetBalances, topUpBalances } from "../balances.ts";
+import { cascadeCommands } from "./cascade.ts";
+import { deleteLimits, getLimits, listResources, SWITCHED, setLimits } from "./entity-limits.ts";
+import { listEntities } from "./entity-list.ts";
+import { ENTITY_SHAPE, entityJson } from "./entity-text.ts";
+import { switchCommands } from "./switch.ts";
+
+const ID = { name: "<id>", text: "the entity: a tenant, a project, a key, a user" } as const;
+
+interface CreateOptions extends PrincipalOptions {
+  readonly displayName?: string;
+  readonly parent?: string;
+  readonly cascade: boolean;
+  readonly metadata?: Readonly<Record<string, JsonValue>>;
+}
+
+const create = leaf<CreateOptions>({
+  name: "create",
+  summary: "creates an entity",
+  details: "Limits apply to any id. Create an entity to give it a parent, a name or metadata.",
+  arguments: [ID],
+  options: [
+    { flags: "--display-name <name>", text: "a name for people (else the id)" },
+    { flags: "--parent <id>", text: "the entity it belongs to" },
+    { flags: "--cascade", text: "acquires consume from the parent too", default: false },
+    { flags: "--no-cascade", text: "acquires consume from the entity only (default)" },
+    { flags: "--metadata <json>", text: "a JSON object to keep with it", parse: jsonObject },
+    PRINCIPAL_OPTION,
+  ],
+  store: "write",
+  examples: ["entity create project-1", "entity create key-1 --parent project-1 --cascade"],
+  json: ENTITY_SHAPE,
+  run: async ({ args: [id = ""], options, open, note, terminal }) => {
+    const { displayName, parent, cascade, metadata } = options;
+    const { entities } = await open();
+    const entity = await entities.create({
+      id,
+      cascade,
+      ...defined({ name: displayName, parentId: parent, metadata }),
+      ...principalOf(options),
+    });
+    if (parent !== undefined && (await entities.get(parent)) === undefined) {
+      note(`There is no entity ${parent} yet`);
+    }
+    return {
+      json: () => entityJson(entity),
+      text: () => `Created ${id}\n${describe(entity, terminal.palette.faint)}`,
+    };
+  },
+});
+
+const show = leaf({
+  name: "show",
+  summary: "shows an entity",
+  arguments: [ID],
+  store: "read",
+  json: ENTITY_SHAPE,
+  run: async ({ args: [id = ""], open, terminal, hint }) => {
+    const entity = await (await open()).entities.get(id);
+    if (entity === undefined) {
+      const command = hint("entity", "create", id);
+      throw new CommandFailure(`There is no entity "${id}". Create it with: ${command}`);
+    }
+    return {
+      json: () => entityJson(entity),
+      text: () => `${terminal.palette.title(id)}\n${describe(entity, terminal.palette.faint)}`,
+    };
+  },
+});
+
+const remove = leaf<PrincipalOptions>({
+  name: "delete",
+  summary: "removes an entity with its limits, balances and usage; its audit log stays",
+  arguments: [ID],
+  options: [PRINCIPAL_OPTION],
+  store: "change",
+  confirms: true,
+  json: { id: "text", deleted: "boolean" },
+  run: async ({ args: [id = ""], options, open, agree, note, hint }) => {
+    const repository = await open();
+    const { keyIdsOf } = await import("@zae-limiter/gateway/keys.ts");
+    const keyIds = await keyIdsOf(repository, id);
+    if (keyIds.length > 0) {
+      const count = counted(keyIds.length, "gateway key");
+      note(`${id} has ${count}. Gateways refuse the keys of a deleted entity. Revoke them with:`);
+      for (const keyId of keyIds) note(`  ${hint("gateway", "key", "revoke", keyId)}`);
+    }
+    await agree(`Delete ${id} with its limits, balances and usage?`, "deleted");
+    const { entities } = repository;
+    const known = (await entities.get(id)) !== undefined;
+    await entities.delete(id, principalOf(options));
+    return {
+      json: () => ({ id, deleted: known }),
+      text: () =>
+        known ? `Deleted ${id}` : `There was no entity ${id}; its leftover data was deleted`,
+    };
+  },
+});
+
+const children = leaf({
+  name: "children",
+  summary: "lists the entities that belong to an entity",
+  arguments: [ID],
+  store: "read",
+  json: { id: "text", children: [ENTITY_SHAPE] },
+  run: async ({ args: [id = ""], open, terminal }) => {
+    const found = await (await open()).entities.children(id);
+    return {
+      json: () => ({ id, children: found.map(entityJson) }),
+      text: () => {
+        if (found.length === 0) return `${id} has no children`;
+        const rows = found.map(({ id: childId, name = childId, cascade }) => [
+          childId,
+          name,
+          cascade ? "yes" : "no",
+        ]);
+        return table(["ENTITY", "NAME", "CASCADE"], rows, terminal.palette.faint);
+      },
+    };
+  },
+});
+
+interface SetParentOptions extends PrincipalOptions {
+  readonly parent?: string;
+  /** `false` with `--no-parent`. */
+  readonly none?: boolean;
+}
+
+const setParent = leaf<SetParentOptions>({
+  name: "set-parent",
+  summary: "gives an entity another parent, or none",
+  details: "What was consumed from the old parent stays there, also by leases that are still open.",
+  arguments: [ID],
+  options: [
+    { flags: "--parent <id>", text: "the new parent" },
+    { flags: "--none", text: "remove the parent" },
+    PRINCIPAL_OPTION,
+  ],
+  store: "change",
+  examples: ["entity set-parent key-1 --parent project-2", "entity set-parent key-1 --none"],
+  json: ENTITY_SHAPE,
+  run: async ({ args: [id = ""], options, open, terminal }) => {
+    const { parent, none } = options;
+    if ((parent === undefined) === (none !== true)) {
+      throw new UsageError("expected either --parent <id> or --none");
+    }
+    const { entities } = await open();
+    const moved = await entities.setParent(id, parent ?? null, principalOf(options));
+    return {
+      json: () => entityJson(moved),
+      text: () => `Moved ${id}\n${describe(moved, terminal.palette.faint)}`,
+    };
+  },
+});
+
+export const entity: Group = {
+  name: "entity",
+  summary: "entities and limits of their own",
+  commands: [
+    create,
+    show,
+    remove,
+    setParent,
+    children,
+    setLimits,
+    getLimits,
+    deleteLimits,
+    listEntities,
+    listResources,
+    resetBalances,
+    topUpBalances,
+    ...switchCommands(SWITCHED),
+    ...cascadeCommands(SWITCHED),
+  ],
+};
+
+function describe(entity: Entity, paint: (label: string) => string): string {
+  const { id, name, metadata } = entity;
+  return fields(
+    [
+      ...(name === undefined || name === id ? [] : [["Name", name] as const]),
+      ["Parent", entity.parentId ?? "(none)"],
+      ["Cascade", entity.cascade ? "yes" : "no"],
+      ["Created", entity.createdAt ?? "-"],
+      ...(Object.keys(metadata).length === 0
+        ? []
+        : [["Metadata", JSON.stringify(metadata)] as const]),
+    ],
+    paint,
+  );
+}
+
+function jsonObject(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+  } catch {
+    // The same advice as for JSON that is no object.
+  }
+  throw new UsageError('expected a JSON object like {"tier":"gold"}');
+}

@@ -1,0 +1,116 @@
+/** The versions of a store, and whether this client can use them: for `version` and `check`. */
+
+import {
+  CLIENT_VERSION,
+  type Compatibility,
+  SCHEMA_VERSION,
+} from "@zae-limiter/limiter/domain/version.ts";
+import type { VersionRecord } from "@zae-limiter/limiter/records/version-record.ts";
+import type { StoreLocation } from "@zae-limiter/limiter/repository/store-url.ts";
+import { type Leaf, leaf } from "../../frame/command.ts";
+import { stackHint } from "../../frame/hint.ts";
+import { isMissing, reading } from "../../store/open-store.ts";
+import {
+  placeName,
+  type StoreOptions,
+  type StorePlace,
+  storePlace,
+} from "../../store/store-options.ts";
+import { jsonOf } from "../../terminal/json.ts";
+import type { Terminal } from "../../terminal/terminal.ts";
+
+export interface VersionReport {
+  readonly location: StoreLocation;
+  /** `undefined`: the store has no version record. */
+  readonly record: VersionRecord | undefined;
+  readonly compatibility: Compatibility | undefined;
+}
+
+/** Makes a command that reports the versions of a store; `shown` makes its text and exit code. */
+export function versionLeaf(
+  spec: Pick<Leaf, "name" | "summary" | "details">,
+  shown: (report: VersionReport, terminal: Terminal) => { text: string; code: number },
+): Leaf {
+  return leaf<StoreOptions>({
+    ...spec,
+    store: "read",
+    namespaced: false,
+    examples: [`stack ${spec.name} --name my-app`, `stack ${spec.name} --url sqlite:limits.db`],
+    json: REPORT_SHAPE,
+    run: async ({ options, terminal }) => {
+      const report = await versionReport(storePlace(options, terminal));
+      const { text, code } = shown(report, terminal);
+      return { json: () => reportJson(report), text: () => text, code };
+    },
+  });
+}
+
+/** Reads and changes nothing, whether or not this client may use the store. */
+async function versionReport({ location, options }: StorePlace): Promise<VersionReport> {
+  if (isMissing(location)) return { location, record: undefined, compatibility: undefined };
+  const { findVersion } = await import("@zae-limiter/aws/deploy/compatibility.ts");
+  const found = await reading(location, (readable) => findVersion(readable, options));
+  return { location, record: found?.record, compatibility: found?.compatibility };
+}
+
+export function verdictOf({ compatibility }: VersionReport): string {
+  if (compatibility === undefined) return "uninitialised";
+  if (!compatibility.compatible) return "incompatible";
+  const { needsLambdaUpdate, needsMigration } = compatibility;
+  return needsLambdaUpdate || needsMigration ? "update_available" : "compatible";
+}
+
+const REPORT_SHAPE = {
+  status: "text",
+  message: "text",
+  client_version: "text",
+  client_schema_version: "text",
+  schema_version: "text | null",
+  lambda_version: "text | null",
+  client_min_version: "text | null",
+} as const;
+
+function reportJson(report: VersionReport) {
+  const { record, compatibility } = report;
+  return jsonOf(REPORT_SHAPE, {
+    ...record,
+    status: verdictOf(report),
+    message: compatibility?.message ?? "",
+    clientVersion: CLIENT_VERSION,
+    clientSchemaVersion: SCHEMA_VERSION,
+    lambdaVersion: lambdaOf(record),
+  });
+}
+
+/** Ours, or that of the Python library where it runs. */
+export function lambdaOf(record: VersionRecord | undefined): string | undefined {
+  return record?.aggregatorVersion ?? record?.lambdaVersion;
+}
+
+export function verdictText(report: VersionReport): string {
+  const { location, compatibility } = report;
+  const message = compatibility?.message ?? "";
+  switch (verdictOf(report)) {
+    case "uninitialised":
+      return location.kind === "dynamodb"
+        ? `Not initialised: the table has no version record. Run: ${tableHint("deploy", location)}`
+        : `Not initialised: nothing is stored in ${placeName(location)} yet`;
+    case "incompatible":
+      return `✗ Incompatible: ${message}`;
+    case "update_available":
+      return `✓ Compatible; an update is available: ${message || "run upgrade"}${upgradeAdvice(location)}`;
+    default:
+      return "✓ Compatible";
+  }
+}
+
+function upgradeAdvice(location: StoreLocation): string {
+  return location.kind === "dynamodb" ? `. Run: ${tableHint("upgrade", location)}` : "";
+}
+
+function tableHint(
+  command: string,
+  { table, region, endpoint }: Extract<StoreLocation, { kind: "dynamodb" }>,
+): string {
+  return stackHint([command], { name: table, region, endpoint });
+}

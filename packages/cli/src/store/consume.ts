@@ -1,0 +1,96 @@
+/** `-c rpm=1 -c tpm=500`: the amounts that a call consumes. */
+
+import type { AcquireRequest } from "@zae-limiter/limiter/acquire/acquire-request.ts";
+import type { Decision } from "@zae-limiter/limiter/acquire/decision.ts";
+import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
+import { type Call, type OptionSpec, UsageError } from "../frame/command.ts";
+import { parseLimits } from "../terminal/limit-text.ts";
+import { decimalNumber, duration, withThousands } from "../terminal/numbers.ts";
+
+const WAIT_SECONDS_MAX = 86_400;
+
+interface Amount {
+  readonly name: string;
+  readonly tokens: number;
+}
+
+export interface ConsumeOptions {
+  readonly consume: readonly Amount[];
+  readonly wait: number;
+  readonly limit: readonly string[];
+}
+
+export const TARGET_ARGUMENTS = [
+  { name: "<entity>", text: "the entity, e.g. key-1" },
+  { name: "<resource>", text: "the resource, e.g. gpt-4" },
+] as const;
+
+/** Limits for one call, instead of the stored ones. */
+export const CALL_LIMITS_OPTION: OptionSpec = {
+  flags: "-l, --limit <limit>",
+  text: "use this limit instead of the stored ones, e.g. rpm:100; repeatable",
+  repeat: true,
+};
+
+export const CONSUME_OPTIONS: readonly OptionSpec[] = [
+  {
+    flags: "-c, --consume <name=amount>",
+    text: "how much of which limit, e.g. rpm=1; repeatable",
+    required: true,
+    repeat: true,
+    parse: parseAmount,
+  },
+  {
+    flags: "-w, --wait <seconds>",
+    text: "wait in the queue up to this long instead of being refused at once",
+    default: 0,
+    parse: decimalNumber(0, WAIT_SECONDS_MAX),
+  },
+  CALL_LIMITS_OPTION,
+];
+
+/** Asks for what the options say, and waits as long as they say. */
+export async function decide(
+  { args, options, open, progress }: Call<ConsumeOptions>,
+  signal: AbortSignal,
+): Promise<Decision> {
+  const request = requestOf(args, options, signal);
+  const limiter = new RateLimiter(await open(request.limits === undefined ? "change" : "write"));
+  if (options.wait > 0) progress(`Waiting for up to ${duration(options.wait)} …`);
+  return limiter.tryAcquire(request);
+}
+
+function requestOf(
+  [entityId = "", resource = ""]: readonly string[],
+  options: ConsumeOptions,
+  signal: AbortSignal,
+): AcquireRequest {
+  const names = options.consume.map(({ name }) => name);
+  const twice = names.find((name, at) => names.indexOf(name) !== at);
+  if (twice !== undefined) throw new UsageError(`-c names ${twice} twice`);
+  return {
+    entityId,
+    resource,
+    consume: Object.fromEntries(options.consume.map(({ name, tokens }) => [name, tokens])),
+    ...callLimits(options),
+    maxWaitSeconds: options.wait,
+    signal,
+  };
+}
+
+export function callLimits({ limit }: { readonly limit: readonly string[] }) {
+  return limit.length === 0 ? {} : { limits: parseLimits(limit) };
+}
+
+/** `1 rpm, 500 tpm`. */
+export function amountsText(amounts: readonly Amount[]): string {
+  return amounts.map(({ name, tokens }) => `${withThousands(tokens)} ${name}`).join(", ");
+}
+
+function parseAmount(text: string): Amount {
+  const [, name, tokens] = /^([^=]+)=(\d+)$/.exec(text) ?? [];
+  if (name !== undefined && tokens !== undefined && Number.isSafeInteger(Number(tokens))) {
+    return { name, tokens: Number(tokens) };
+  }
+  throw new UsageError("expected a limit and a whole number, e.g. rpm=1");
+}

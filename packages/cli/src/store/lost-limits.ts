@@ -1,0 +1,119 @@
+/**
+ * Warns of limits that an entity loses. The most specific level with limits replaces the others as
+ * a whole, so an entity whose own limits lack a name has no such limit any more.
+ */
+
+import type { Limit } from "@zae-limiter/limiter/domain/limit.ts";
+import { DEFAULT_RESOURCE } from "@zae-limiter/limiter/domain/names.ts";
+import type { LimitRecords } from "@zae-limiter/limiter/records/config/limits.ts";
+
+/** How many entities are looked at when the limits of a resource or the system are set. */
+const ENTITIES_MAX = 50;
+
+/** The limits of an entity, per resource or `_default_`. */
+type OwnLimits = ReadonlyMap<string, readonly Limit[]>;
+
+/** The limits that apply where an entity has none of its own. */
+export interface GeneralLevels {
+  resource(name: string): Promise<readonly Limit[]>;
+  system(): Promise<readonly Limit[]>;
+  resources(): Promise<readonly string[]>;
+}
+
+interface Level {
+  readonly name: string;
+  readonly limits: readonly Limit[];
+}
+
+export function storedLevels(limits: LimitRecords): GeneralLevels {
+  return {
+    resource: (name) => limits.getResource(name),
+    system: async () => (await limits.getSystem()).limits,
+    resources: () => limits.listResources(),
+  };
+}
+
+/** Returns one line for each level with limits that the entity's own limits lack. */
+export async function lostLimits(
+  entityId: string,
+  own: OwnLimits,
+  levels: GeneralLevels,
+): Promise<string[]> {
+  const lines: string[] = [];
+  for (const [resource, limits] of own) {
+    const compared =
+      resource === DEFAULT_RESOURCE
+        ? await behindDefault(own, levels)
+        : await behindResource(entityId, resource, own, levels);
+    lines.push(...compared.flatMap((level) => lossLine(`${entityId}/${resource}`, limits, level)));
+  }
+  return lines;
+}
+
+/** Warns entities whose limits for a resource lack what the resource now has. */
+export async function lostByResource(limits: LimitRecords, resource: string): Promise<string[]> {
+  const level = { name: `resource ${resource}`, limits: await limits.getResource(resource) };
+  const own = await linesOf(limits, resource, level);
+  const { entityIds } = await limits.listEntities(resource, { limit: ENTITIES_MAX });
+  return [...own, ...(await linesOf(limits, DEFAULT_RESOURCE, level, new Set(entityIds)))];
+}
+
+/** Warns entities whose limits lack what the system now has, where no resource has limits. */
+export async function lostBySystem(limits: LimitRecords): Promise<string[]> {
+  const level = { name: "the system", limits: (await limits.getSystem()).limits };
+  const covered = new Set(await limits.listResources());
+  const resources = (await limits.listEntityResources()).filter((name) => !covered.has(name));
+  const lines: string[] = [];
+  for (const resource of resources) lines.push(...(await linesOf(limits, resource, level)));
+  return lines;
+}
+
+/** The lines as a person gets them. */
+export function warningText(line: string): string {
+  return `Warning: ${line}. The limits of an entity replace all others`;
+}
+
+async function linesOf(
+  limits: LimitRecords,
+  resource: string,
+  level: Level,
+  except: ReadonlySet<string> = new Set(),
+): Promise<string[]> {
+  const { entityIds } = await limits.listEntities(resource, { limit: ENTITIES_MAX });
+  const lines: string[] = [];
+  for (const entityId of entityIds.filter((id) => !except.has(id))) {
+    const own = await limits.getEntity(entityId, { resource });
+    lines.push(...lossLine(`${entityId}/${resource}`, own, level));
+  }
+  return lines;
+}
+
+/** The entity's own limits for all resources, and the level that both of them hide. */
+async function behindResource(
+  entityId: string,
+  resource: string,
+  own: OwnLimits,
+  levels: GeneralLevels,
+): Promise<Level[]> {
+  const hidden = { name: `resource ${resource}`, limits: await levels.resource(resource) };
+  const general =
+    hidden.limits.length > 0 ? hidden : { name: "the system", limits: await levels.system() };
+  const byDefault = { name: `${entityId}/${DEFAULT_RESOURCE}`, limits: own.get(DEFAULT_RESOURCE) };
+  return byDefault.limits === undefined ? [general] : [general, byDefault as Level];
+}
+
+/** Every resource for which the entity has nothing more specific, and the system. */
+async function behindDefault(own: OwnLimits, levels: GeneralLevels): Promise<Level[]> {
+  const resources = (await levels.resources()).filter((name) => !own.has(name));
+  const found: Level[] = [];
+  for (const name of resources) {
+    found.push({ name: `resource ${name}`, limits: await levels.resource(name) });
+  }
+  return [...found, { name: "the system", limits: await levels.system() }];
+}
+
+function lossLine(place: string, own: readonly Limit[], level: Level): string[] {
+  const kept = new Set(own.map(({ name }) => name));
+  const lost = level.limits.map(({ name }) => name).filter((name) => !kept.has(name));
+  return lost.length === 0 ? [] : [`${place} loses ${lost.join(", ")}, which ${level.name} has`];
+}

@@ -1,0 +1,132 @@
+/** The options that name a store, and the place they mean. */
+
+import {
+  checkNamespace,
+  checkStackName,
+  DEFAULT_NAMESPACE,
+  DEFAULT_STACK,
+} from "@zae-limiter/limiter/domain/names.ts";
+import type { DynamoOptions } from "@zae-limiter/limiter/repository/options.ts";
+import {
+  checkEndpoint,
+  DEFAULT_URL,
+  parseStoreUrl,
+  type StoreLocation,
+} from "@zae-limiter/limiter/repository/store-url.ts";
+import { type OptionSpec, UsageError } from "../frame/command.ts";
+import { decimalNumber } from "../terminal/numbers.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+
+/** A person waits longer than a program, and a first call has to find credentials and connect. */
+const TIMEOUT_SECONDS = 10;
+
+export interface StoreOptions {
+  readonly url?: string;
+  readonly name?: string;
+  readonly region?: string;
+  readonly endpointUrl?: string;
+  readonly namespace?: string;
+  readonly timeout?: number;
+}
+
+/** A stack on AWS, by name: for the commands that deploy and look after it, too. */
+export const STACK_OPTIONS: readonly OptionSpec[] = [
+  { flags: "-n, --name <name>", text: "table on DynamoDB (ZAEL_STACK, else zae-limiter)" },
+  { flags: "--region <region>", text: "region of the table (else as the AWS SDK finds it)" },
+  { flags: "--endpoint-url <url>", text: "endpoint of a local DynamoDB, or a private one" },
+];
+
+export const STORE_OPTIONS: readonly OptionSpec[] = [
+  {
+    flags: "--url <url>",
+    text: "store: sqlite:<file>, dynamodb://<table>?region=…, memory: (ZAEL_URL)",
+  },
+  ...STACK_OPTIONS,
+  {
+    flags: "--timeout <seconds>",
+    text: "how long the store may take to answer",
+    default: TIMEOUT_SECONDS,
+    parse: decimalNumber(0.001, 3600),
+  },
+];
+
+export const NAMESPACE_OPTION: OptionSpec = {
+  flags: "-N, --namespace <name>",
+  text: "namespace (ZAEL_NAMESPACE, else default)",
+};
+
+export interface StorePlace {
+  readonly location: StoreLocation;
+  readonly namespace: string;
+  readonly options: DynamoOptions;
+}
+
+/**
+ * `--url`, or what `--name`, `--region` and `--endpoint-url` say, or `ZAEL_URL`, or `ZAEL_STACK`,
+ * or the file in this folder.
+ */
+export function storePlace(options: StoreOptions, terminal: Terminal): StorePlace {
+  const { env, clock } = terminal;
+  const location = locate(options, env);
+  const namespace =
+    options.namespace ?? location.namespace ?? present(env.ZAEL_NAMESPACE) ?? DEFAULT_NAMESPACE;
+  return {
+    location,
+    namespace: checkNamespace(namespace),
+    options: {
+      timeoutMs: Math.ceil((options.timeout ?? TIMEOUT_SECONDS) * 1000),
+      ...(clock === undefined ? {} : { clock }),
+    },
+  };
+}
+
+/** The store as an address, for messages. */
+export function placeName(location: StoreLocation): string {
+  if (location.kind === "sqlite") return location.path;
+  return location.kind === "dynamodb" ? `the table ${location.table}` : "memory";
+}
+
+function locate(options: StoreOptions, env: Terminal["env"]): StoreLocation {
+  const { url, name, region } = options;
+  if (url !== undefined && name !== undefined) {
+    throw new UsageError("--url and --name both name a store; give one of them");
+  }
+  const given = url ?? present(env.ZAEL_URL);
+  const base = given === undefined ? undefined : parseStoreUrl(given);
+  const endpoint =
+    options.endpointUrl === undefined ? undefined : checkEndpoint(options.endpointUrl);
+  const onDynamo = [name, region, endpoint].some((option) => option !== undefined);
+  if (url !== undefined && onDynamo && base?.kind !== "dynamodb") {
+    throw new UsageError("--region and --endpoint-url are for DynamoDB, and --url is not");
+  }
+  const stack = present(env.ZAEL_STACK);
+  if (!onDynamo && base !== undefined) return base;
+  if (!onDynamo && stack === undefined) return parseStoreUrl(DEFAULT_URL);
+  return onTable(base, { name, region, endpoint }, stack ?? DEFAULT_STACK);
+}
+
+/** Returns the stack that is named, else the one in the environment, else the default one. */
+export function stackNameOf(given: string | undefined, env: Terminal["env"]): string {
+  return checkStackName(given ?? present(env.ZAEL_STACK) ?? DEFAULT_STACK);
+}
+
+/** Returns the table that the options name; the rest comes from the address, if on DynamoDB. */
+function onTable(
+  base: StoreLocation | undefined,
+  options: { name: string | undefined; region: string | undefined; endpoint: string | undefined },
+  fallback: string,
+): StoreLocation {
+  const address = base?.kind === "dynamodb" ? base : undefined;
+  return {
+    kind: "dynamodb",
+    table: checkStackName(options.name ?? address?.table ?? fallback),
+    region: options.region ?? address?.region,
+    endpoint: options.endpoint ?? address?.endpoint,
+    namespace: address?.namespace,
+  };
+}
+
+/** An empty variable counts as one that is not set. */
+function present(value: string | undefined): string | undefined {
+  return value === "" ? undefined : value;
+}

@@ -1,0 +1,151 @@
+/** Draws what is left of limits as bars. */
+
+import type { LimitStatus } from "@zae-limiter/limiter/domain/limit-status.ts";
+import type { Shape } from "../frame/command.ts";
+import { rateText } from "./limit-text.ts";
+import { duration, withThousands } from "./numbers.ts";
+import type { Palette } from "./palette.ts";
+
+const BAR_MAX = 80;
+/** A bar with fewer cells than this is left out in favour of the text. */
+const BAR_GOOD = 10;
+const BAR_MIN = 3;
+/** Between the parts of a line. */
+const GAP = "  ";
+/** The longest time that is shown, with what stands before it. */
+const FULL_IN_LENGTH = "full in 59 min 59 s".length;
+const DEBT = "debt";
+const LOW = 0.2;
+
+export const STATUS_SHAPE: Shape = {
+  entity_id: "text",
+  limit_name: "text",
+  capacity: "number",
+  refill_amount: "number",
+  refill_period_seconds: "number",
+  available: "number",
+  full_in_seconds: "number",
+};
+
+export function statusJson(status: LimitStatus) {
+  const { entityId, limitName, limit, available, fullAfterSeconds } = status;
+  return {
+    entity_id: entityId,
+    limit_name: limitName,
+    capacity: limit.capacity,
+    refill_amount: limit.refillAmount,
+    refill_period_seconds: limit.refillPeriodSeconds,
+    available,
+    full_in_seconds: fullAfterSeconds,
+  };
+}
+
+/** How the lines of a picture are laid out. It depends on limits only, so that nothing moves. */
+interface Layout {
+  /** Names stand on lines of their own, because the numbers do not fit next to them. */
+  readonly stacks: boolean;
+  readonly names: number;
+  readonly bar: number;
+  readonly amounts: number;
+  readonly showsRate: boolean;
+  /** The columns that are left for the words behind the amounts. */
+  readonly words: number;
+}
+
+/** A block for each entity: its own limits first, then those of the parents it cascades to. */
+export function bars(
+  statuses: readonly LimitStatus[],
+  look: {
+    readonly palette: Palette;
+    readonly columns: number;
+    /** What stands above the limits of an entity, instead of its name. */
+    readonly heading?: (entityId: string) => string;
+  },
+): string {
+  const entities = [...new Set(statuses.map(({ entityId }) => entityId))];
+  const layout = layoutOf(statuses, look.columns);
+  return entities
+    .map((entityId, at) => {
+      const lines = statuses
+        .filter((status) => status.entityId === entityId)
+        .map((status) => line(status, layout, look.palette));
+      const title = look.palette.title(entityId);
+      const heading = look.heading?.(entityId) ?? (at === 0 ? title : `${title}, ancestor`);
+      return [heading, ...lines].join("\n");
+    })
+    .join("\n");
+}
+
+/**
+ * Leaves out the rate, then the time, then the bar, where they have no room. Numbers stay: where
+ * they do not fit next to the names, they come below them.
+ */
+function layoutOf(statuses: readonly LimitStatus[], columns: number): Layout {
+  const longest = (text: (status: LimitStatus) => string) =>
+    Math.max(0, ...statuses.map((status) => text(status).length));
+  const longestName = longest(({ limitName }) => limitName);
+  // A balance has at most as many digits as the capacity, unless a debt is larger.
+  const amounts = Math.max(
+    longest(amountText),
+    longest(({ limit }) => amountText({ limit, available: -limit.capacity })),
+  );
+  const stacks = longestName + amounts + 2 * GAP.length > columns;
+  const names = stacks ? 0 : longestName;
+  const rates = longest(({ limit }) => `+${rateText(limit)}, `);
+  const room = columns - names - amounts - 3 * GAP.length;
+  const withTime = room - GAP.length - FULL_IN_LENGTH;
+  const showsRate = withTime - rates >= BAR_GOOD;
+  const narrow = withTime >= BAR_GOOD ? withTime : room >= BAR_MIN ? room : 0;
+  const bar = showsRate ? Math.min(BAR_MAX, withTime - rates) : narrow;
+  const words = bar === 0 ? room : room - bar - GAP.length;
+  return { stacks, names, amounts, bar, showsRate, words };
+}
+
+function line(status: LimitStatus, layout: Layout, palette: Palette): string {
+  const { limitName, available } = status;
+  const tail = tailOf(status, layout, palette);
+  // The bar of a debt is empty: where the word has no room behind the amount, it stands there.
+  const word = available < 0 && tail === "" ? DEBT : "";
+  const bar = layout.bar === 0 ? [] : [barOf(status, layout.bar, palette, word)];
+  const parts = [
+    "",
+    layout.stacks ? "" : limitName.padEnd(layout.names),
+    ...bar,
+    amountText(status).padStart(layout.amounts),
+    tail,
+  ];
+  const drawn = parts.join(GAP).trimEnd();
+  return layout.stacks ? `${GAP}${limitName}\n${drawn}` : drawn;
+}
+
+function barOf(
+  { available, limit }: LimitStatus,
+  width: number,
+  palette: Palette,
+  word: string,
+): string {
+  const share = Math.max(0, Math.min(1, available / limit.capacity));
+  if (share === 0) return palette.bad((word.length <= width ? word : "").padEnd(width, "░"));
+  // A balance above zero is never shown as nothing, and one below full never as full.
+  const filled = Math.max(1, Math.min(Math.ceil(share * width), share < 1 ? width - 1 : width));
+  const paint = share <= LOW ? palette.warning : palette.good;
+  return paint("█".repeat(filled)) + palette.faint("░".repeat(width - filled));
+}
+
+function amountText({ available, limit }: Pick<LimitStatus, "available" | "limit">): string {
+  return `${withThousands(available)} of ${withThousands(limit.capacity)}`;
+}
+
+/**
+ * The rate of the refill, whether there is a debt, and how long the refill takes. Where they do not
+ * fit the rate is left out, then the time: half a number would be another number.
+ */
+function tailOf(status: LimitStatus, { showsRate, words }: Layout, palette: Palette): string {
+  const { available, limit, fullAfterSeconds } = status;
+  const rate = showsRate ? [`+${rateText(limit)}`] : [];
+  const debt = available < 0 ? [DEBT] : [];
+  const time = fullAfterSeconds === 0 ? [] : [`full in ${duration(fullAfterSeconds)}`];
+  const tails = [[...rate, ...debt, ...time], [...debt, ...time], debt];
+  const fits = tails.find((parts) => parts.join(", ").length <= words) ?? [];
+  return fits.map((part) => (part === DEBT ? palette.bad(part) : part)).join(", ");
+}

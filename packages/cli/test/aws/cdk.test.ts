@@ -1,0 +1,134 @@
+/** The construct: the resources of the template, in a stack of the user. */
+
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { ZaeLimiter, type ZaeLimiterProps } from "@zae-limiter/aws/cdk.ts";
+import type { CfnResource } from "@zae-limiter/aws/template/cfn.ts";
+import { stackTemplate } from "@zae-limiter/aws/template/template.ts";
+import { App, Stack } from "aws-cdk-lib";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { describeAws } from "./aws.ts";
+
+/** Without Lambdas, whose code a checkout may not have built. */
+const PLAIN = { enableAggregator: false, enableProvisioner: false } as const;
+
+interface Synthesized {
+  readonly Resources: Readonly<Record<string, CfnResource>>;
+  readonly Outputs?: Readonly<Record<string, { Value: unknown; Export?: { Name: string } }>>;
+}
+
+describe("ZaeLimiter", () => {
+  let outdir = "";
+  beforeAll(() => {
+    outdir = mkdtempSync(join(tmpdir(), "zae-limiter-cdk-"));
+  });
+  afterAll(() => rmSync(outdir, { recursive: true, force: true }));
+
+  function synthesize(...limiters: ZaeLimiterProps[]): Synthesized {
+    const app = new App({ outdir: mkdtempSync(join(outdir, "out-")) });
+    const stack = new Stack(app, "Backend");
+    for (const [index, props] of limiters.entries()) new ZaeLimiter(stack, `L${index}`, props);
+    return app.synth().getStackByName("Backend").template as Synthesized;
+  }
+
+  const ofType = ({ Resources }: Synthesized, type: string) =>
+    Object.values(Resources).filter((resource) => resource.Type === type);
+
+  test("ZaeLimiter has the table, the policies and the alarms, under the name it was given", () => {
+    const made = synthesize({ name: "my-app", ...PLAIN, createIamRoles: true });
+    const [table] = ofType(made, "AWS::DynamoDB::Table");
+    expect(table).toMatchObject({
+      DeletionPolicy: "RetainExceptOnCreate",
+      UpdateReplacePolicy: "Retain",
+      Properties: { TableName: "my-app", BillingMode: "PAY_PER_REQUEST" },
+    });
+    const expected = stackTemplate().Resources.LimiterTable?.Properties.AttributeDefinitions;
+    expect(table?.Properties.AttributeDefinitions).toEqual(expected);
+    const policies = ofType(made, "AWS::IAM::ManagedPolicy");
+    expect(policies.map(({ Properties }) => Properties.ManagedPolicyName)).toContain(
+      "my-app-ns-acq",
+    );
+    expect(ofType(made, "AWS::IAM::Role")).toHaveLength(3);
+    expect(ofType(made, "AWS::CloudWatch::Alarm")).toHaveLength(3);
+    const exported = Object.values(made.Outputs ?? {}).map((output) => output.Export?.Name);
+    expect(exported).toContain("my-app-TableName");
+  });
+
+  test("ZaeLimiter refers to its own resources, also where a text does", () => {
+    const made = synthesize({ name: "my-app", ...PLAIN });
+    const ids = new Set(Object.keys(made.Resources));
+    const text = JSON.stringify(made.Resources);
+    const references = [
+      ...text.matchAll(/"Fn::GetAtt":\["(\w+)"/g),
+      ...text.matchAll(/"Ref":"(\w+)"/g),
+    ].map(([, name]) => name ?? "");
+    expect(references.length).toBeGreaterThan(10);
+    expect(references.filter((name) => !ids.has(name))).toEqual([]);
+    expect(text).not.toMatch(/"(Ref|Fn::If|Condition)":"(Has|Enable|Deploy)/);
+    expect(text).toContain(`\${aws:PrincipalTag/zael_namespace_id}/*`);
+    expect(text).toMatch(/\$\{LimiterTableArn\}\/index\/GSI4/);
+  });
+
+  test("two of them have room in one stack", () => {
+    const made = synthesize({ name: "one", ...PLAIN }, { name: "two", ...PLAIN });
+    const names = ofType(made, "AWS::DynamoDB::Table").map(
+      ({ Properties }) => Properties.TableName,
+    );
+    expect(names).toEqual(["one", "two"]);
+  });
+
+  test("tags go to what can be tagged", () => {
+    const made = synthesize({ name: "my-app", ...PLAIN, tags: { team: "search" } });
+    const [table] = ofType(made, "AWS::DynamoDB::Table");
+    expect(table?.Properties.Tags).toEqual([
+      { Key: "Application", Value: "zae-limiter" },
+      { Key: "team", Value: "search" },
+    ]);
+  });
+
+  test("names and options are checked, and what is not there is said", () => {
+    const stack = new Stack(new App({ outdir: mkdtempSync(join(outdir, "out-")) }), "Backend");
+    expect(() => new ZaeLimiter(stack, "A", { name: "my_app" })).toThrow(/underscore/);
+    expect(() => new ZaeLimiter(stack, "B", { name: "abc", lambdaTimeout: 0 })).toThrow(
+      /lambdaTimeout/,
+    );
+    expect(() => new ZaeLimiter(stack, "D", { name: "a".repeat(56) })).toThrow(/55 character/);
+    const bare = new ZaeLimiter(stack, "C", { name: "bare", ...PLAIN, createIam: false });
+    expect(bare.tableName).toBe("bare");
+    expect(() => bare.policyArn("acq")).toThrow(/no AcquireOnlyPolicy with these options/);
+  });
+});
+
+await describeAws("ZaeLimiter as it is shipped", ({ build }) => {
+  test("ZaeLimiter as it is shipped brings the code of its Lambdas along, as assets", async () => {
+    const { href } = pathToFileURL(join(build, "infra", "cdk.js"));
+    const shipped = (await import(href)) as typeof import("@zae-limiter/aws/cdk.ts");
+    const outdir = mkdtempSync(join(tmpdir(), "zae-limiter-cdk-"));
+    const said = vi.spyOn(console, "error");
+    const written = vi.spyOn(process.stderr, "write");
+    const app = new App({ outdir });
+    const stack = new Stack(app, "Backend");
+    new shipped.ZaeLimiter(stack, "Limiter", { name: "my-app", pitrRecoveryDays: 7 });
+    const assembly = app.synth();
+    // The CDK checks what it is given, and finds nothing to warn of.
+    expect([said.mock.calls, written.mock.calls]).toEqual([[], []]);
+    vi.restoreAllMocks();
+    const { Resources } = assembly.getStackByName("Backend").template as Synthesized;
+    const functions = Object.values(Resources).filter(
+      ({ Type }) => Type === "AWS::Lambda::Function",
+    );
+    expect(functions.map(({ Properties }) => Properties.FunctionName)).toEqual([
+      "my-app-aggregator",
+      "my-app-limits-provisioner",
+    ]);
+    const keys = functions.map(({ Properties }) => (Properties.Code as { S3Key: string }).S3Key);
+    for (const key of keys) {
+      const zip = readFileSync(join(outdir, `asset.${key}`));
+      expect(zip.subarray(0, 2).toString()).toBe("PK");
+    }
+    expect(new Set(keys).size).toBe(2);
+    rmSync(outdir, { recursive: true, force: true });
+  });
+});

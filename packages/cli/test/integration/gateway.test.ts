@@ -1,0 +1,105 @@
+/** The gateway as a process: what SIGTERM does, and what it serves besides calls. */
+
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createKey } from "@zae-limiter/gateway/keys.ts";
+import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
+import { Binary, collect } from "@zae-limiter/test-support/binary.ts";
+import { chatEvents, sse } from "@zae-limiter/test-support/llm/shapes.ts";
+import { stall, Upstream } from "@zae-limiter/test-support/llm/upstream.ts";
+import OpenAI from "openai";
+import { afterEach, beforeEach, expect, test } from "vitest";
+
+const binary = new Binary();
+const messages = [{ role: "user" as const, content: "x".repeat(40) }];
+let folder: string;
+let repository: Repository;
+let upstream: Upstream;
+let env: Record<string, string>;
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), "zae-limiter-gateway-"));
+  const url = `sqlite:${join(folder, "limits.db")}`;
+  env = { ZAEL_URL: url, OPENAI_API_KEY: "sk-real" };
+  repository = await Repository.open(url);
+  await repository.limits.setSystem(["rpm:100/day", "tpm:1000/day"]);
+  upstream = await Upstream.start();
+});
+afterEach(async () => {
+  await repository.close();
+  await upstream.stop();
+  rmSync(folder, { recursive: true });
+});
+
+test("SIGTERM lets a stream and its lease end, and the dashboard is served until then", async () => {
+  const { key } = await createKey(repository, "team-a", undefined);
+  let finish = () => {};
+  const events = chatEvents(["12345678"]);
+  upstream.replyWith(async (request, response) => {
+    await stall(events.slice(0, 2))(request, response);
+    finish = () => response.end(sse(events.slice(2), { done: true }));
+  });
+  const child = binary.start(
+    ["gateway", "-u", `${upstream.url}/v1`, "--port", "0", "--json"].concat([
+      "--dashboard",
+      "--dashboard-port",
+      "0",
+    ]),
+    { env },
+  );
+  const ended = collect(child);
+  const [line] = (await once(child.stdout as NonNullable<typeof child.stdout>, "data")) as [string];
+  const served = JSON.parse(line) as { url: string; dashboard: string };
+  const page = await fetch(served.dashboard, { redirect: "manual" });
+  expect(page.status).toBe(303);
+  const openai = new OpenAI({ apiKey: key, baseURL: `${served.url}/v1`, maxRetries: 0 });
+  const asked = { model: "gpt-4o", messages, stream: true as const };
+  const parts = (await openai.chat.completions.create(asked))[Symbol.asyncIterator]();
+  await parts.next();
+  child.kill("SIGTERM");
+  // The dashboard closes when the signal has arrived; the stream is still open then.
+  while (await fetch(served.dashboard, { redirect: "manual" }).catch(() => undefined));
+  finish();
+  while (!(await parts.next()).done);
+  expect(await ended).toMatchObject({ code: 0, err: "Stopping: calls in flight may end first\n" });
+  const buckets = await repository.buckets.list("team-a");
+  const left = buckets.map(({ limitName, tokens }) => [limitName, tokens]);
+  expect(Object.fromEntries(left)).toEqual({ rpm: 99, tpm: 1000 - 21 });
+});
+
+test("Ctrl-C that is pressed again breaks a stream off and keeps what was streamed", async () => {
+  const { key } = await createKey(repository, "team-a", undefined);
+  upstream.replyWith(stall(chatEvents(["12345678"]).slice(0, 2)));
+  const args = ["gateway", "-u", `${upstream.url}/v1`, "--port", "0", "--json", "--grace", "3600"];
+  const child = binary.start(args, { env });
+  const ended = collect(child);
+  const [line] = (await once(child.stdout as NonNullable<typeof child.stdout>, "data")) as [string];
+  const { url } = JSON.parse(line) as { url: string };
+  const openai = new OpenAI({ apiKey: key, baseURL: `${url}/v1`, maxRetries: 0 });
+  const asked = { model: "gpt-4o", messages, stream: true as const };
+  const parts = (await openai.chat.completions.create(asked))[Symbol.asyncIterator]();
+  await parts.next();
+  await parts.next();
+  // Once the stream is broken off, a further press would end the process before it has written.
+  const pressing = setInterval(() => child.kill("SIGINT"), 300);
+  await parts.next().catch(() => undefined);
+  clearInterval(pressing);
+  expect(await ended).toMatchObject({ code: 0, err: "Stopping: calls in flight may end first\n" });
+  const buckets = await repository.buckets.list("team-a");
+  const left = buckets.map(({ limitName, tokens }) => [limitName, tokens]);
+  expect(Object.fromEntries(left)).toEqual({ rpm: 99, tpm: 1000 - 12 });
+});
+
+test("a file of upstreams that cannot be used is refused with its lines", async () => {
+  const config = join(folder, "upstreams.yaml");
+  writeFileSync(config, "upstreams:\n  - url: nonsense\n");
+  expect(await binary.run(["gateway", "--config", config], { env })).toEqual({
+    code: 1,
+    out: "",
+    err:
+      `${config}:2:5: upstreams[0].url: expected a URL like https://api.openai.com/v1, ` +
+      `got "nonsense"\nzae-limiter: ${config} has 1 problem; the gateway did not start\n`,
+  });
+});

@@ -1,0 +1,112 @@
+/** The command `gateway`: what it says at its start, and what deleting an entity does to keys. */
+
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { temporaryStore } from "../../temporary.ts";
+
+const store = temporaryStore();
+const env = { OPENAI_API_KEY: "sk-real", ANTHROPIC_API_KEY: "sk-ant-real" };
+const PORT = ["--port", "0"];
+
+/** A namespace whose gateways end as soon as they listen. */
+function stopping() {
+  return store.namespace({ env, onOutput: (_, interrupt) => interrupt("SIGINT") });
+}
+
+describe("the start of a gateway", () => {
+  test("a store without limits and keys is told with the commands that help", async () => {
+    const { run } = stopping();
+    const { err } = await run("gateway", "-u", "http://127.0.0.1:9/v1", ...PORT);
+    expect(err.split("\n")).toEqual([
+      "There are no limits yet, for the system or for a resource: calls of entities without " +
+        "limits of their own get an error. Set some, which takes up to a minute, with: " +
+        "zae-limiter system set-limits -l rpm:60 -l tpm:100000",
+      "There are no keys yet: every call gets a 401. Create one with: " +
+        "zae-limiter gateway key create --entity team-a",
+      "Stopping: calls in flight may end first",
+      "",
+    ]);
+  });
+
+  test("a suggested command names the store and the namespace of the gateway", async () => {
+    const { run, name } = stopping();
+    const place = ["--url", store.url, "--namespace", name];
+    const { err } = await run("gateway", "-u", "http://127.0.0.1:9/v1", ...PORT, ...place);
+    expect(err).toContain(`--entity team-a ${place.join(" ")}\n`);
+  });
+
+  test("limits of a resource and a key are enough, and an open gateway needs no key", async () => {
+    const { run } = stopping();
+    await run("resource", "set-limits", "gpt-4o", "-l", "rpm:1");
+    const open = await run("gateway", "-u", "http://127.0.0.1:9/v1", ...PORT, "--open");
+    expect(open.err).toBe("Stopping: calls in flight may end first\n");
+    await run("gateway", "key", "create", "--entity", "team-a");
+    const closed = await run("gateway", "-u", "http://127.0.0.1:9/v1", ...PORT);
+    expect(closed.err).toBe("Stopping: calls in flight may end first\n");
+  });
+
+  test("the first line names each upstream with its path", async () => {
+    const { run } = stopping();
+    for (const address of ["http://127.0.0.1:9/v1", "http://127.0.0.1:9"]) {
+      const { out } = await run("gateway", "-u", address, ...PORT);
+      expect(out).toMatch(/^Listening on http:\/\/127\.0\.0\.1:\d+, in front of .*\n$/);
+      expect(out).toContain(`in front of ${address}\n`);
+    }
+  });
+
+  test("an address of OpenAI or Anthropic without /v1 causes a warning", async () => {
+    const { run } = stopping();
+    for (const host of ["https://api.openai.com", "https://api.anthropic.com"]) {
+      expect((await run("gateway", "-u", host, ...PORT)).err).toContain(
+        `Warning: the upstream ${host} lacks /v1, so that calls go to ${host}/chat/completions ` +
+          `and the like. Use ${host}/v1\n`,
+      );
+      expect((await run("gateway", "-u", `${host}/v1`, ...PORT)).err).not.toContain("Warning");
+    }
+  });
+});
+
+describe("the file of upstreams", () => {
+  const file = join(store.folder, "upstreams.yaml");
+
+  test("each problem has a line of its own, with the file, the line and the column", async () => {
+    writeFileSync(file, "upstreams:\n  - url: nonsense\n    models: 7\nmore: 1\n");
+    const { run } = stopping();
+    const lines = [
+      `${file}:2:5: upstreams[0].url: expected a URL like https://api.openai.com/v1, got "nonsense"`,
+      `${file}:3:5: upstreams[0].models: expected a list of beginnings of model names, got 7`,
+      `${file}:4:1: there is no "more" here; expected upstreams`,
+    ];
+    expect(await run("gateway", "--config", file)).toMatchObject({
+      code: 1,
+      out: "",
+      err: `${lines.join("\n")}\nzae-limiter: ${file} has 3 problems; the gateway did not start\n`,
+    });
+    const { err } = await run("gateway", "--config", file, "--json");
+    expect(JSON.parse(err)).toEqual({ error: "FAILED", message: lines.join("; ") });
+  });
+
+  test("a file that does not exist is refused in plain words", async () => {
+    const { run } = stopping();
+    expect(await run("gateway", "--config", "nope.yaml")).toMatchObject({
+      code: 1,
+      err: "zae-limiter: Cannot read nope.yaml: there is no such file\n",
+    });
+  });
+});
+
+test("entity delete names the gateway keys of the entity and the commands that revoke them", async () => {
+  const { run, json, under } = store.namespace();
+  await json("gateway", "key", "create", "--entity", "team-a");
+  const { id } = await json<{ id: string }>("gateway", "key", "create", "--entity", "team-b");
+  await run("entity", "create", "child", "--parent", "team-b");
+  const err =
+    "team-b has 1 gateway key. Gateways refuse the keys of a deleted entity. Revoke them with:\n" +
+    `  zae-limiter gateway key revoke ${id}\n`;
+  const declined = await under({ answers: [false] }, "entity", "delete", "team-b");
+  expect(declined.err).toBe(`${err}zae-limiter: Aborted: nothing was deleted\n`);
+  const deleted = await run("entity", "delete", "team-b", "--yes");
+  expect(deleted).toMatchObject({ code: 0, out: "Deleted team-b\n", err });
+  expect(await run("gateway", "key", "revoke", id)).toMatchObject({ code: 0 });
+});

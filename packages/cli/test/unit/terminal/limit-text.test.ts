@@ -1,0 +1,36 @@
+/** How limits, numbers and times look. */
+
+import { limitText } from "@zae-limiter/cli/terminal/limit-text.ts";
+import { duration, withThousands } from "@zae-limiter/cli/terminal/numbers.ts";
+import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
+import { expect, test } from "vitest";
+
+test.each([
+  ["tpm:10000", "tpm: 10,000/min"],
+  ["tpm:10000:15000", "tpm: 10,000/min (burst: 15,000)"],
+  ["rpm:100/5min", "rpm: 100/5min"],
+  ["rps:50/sec", "rps: 50/sec"],
+  ["x:1/90sec", "x: 1/90sec"],
+  ["x:1/7day", "x: 1/7day"],
+])("%s prints %j (op 25)", (text, expected) => {
+  expect(limitText(Limit.parse(text))).toBe(expected);
+});
+
+test.each([
+  [0, "0.0 s"],
+  [0.01, "0.1 s"],
+  [9.91, "10.0 s"],
+  [10.2, "11 s"],
+  [59.5, "1 min"],
+  [61, "1 min 1 s"],
+  [3600, "1 h"],
+  [5400, "1 h 30 min"],
+  [90_000, "1 d 1 h"],
+  [Number.POSITIVE_INFINITY, "never"],
+])("%d seconds are %j", (seconds, expected) => {
+  expect(duration(seconds)).toBe(expected);
+});
+
+test("numbers have separators, also below zero", () => {
+  expect([0, 999, 1000, -1234567].map(withThousands)).toEqual(["0", "999", "1,000", "-1,234,567"]);
+});

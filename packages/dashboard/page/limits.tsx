@@ -1,0 +1,246 @@
+/** The limits of all four levels, edited in place. */
+
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import type { EntityLimitsJson, LimitsJson, PlaceJson, StoredLimitsJson } from "../src/wire.ts";
+import { get, namespace } from "./api.ts";
+import { EDIT_SYSTEM, hasNoLimits, SystemCommand } from "./first-step.tsx";
+import { LimitEditor } from "./limit-editor.tsx";
+import { useLoaded } from "./loaded.ts";
+import { Card, EntityLink, Limits, Note, Nothing } from "./parts.tsx";
+import { route, session } from "./state.ts";
+
+export function LimitsView() {
+  const { data, error, reload } = useLoaded(namespace.value, (signal) =>
+    get<LimitsJson>("limits", {}, signal),
+  );
+  if (error !== undefined) return <Note kind="bad">{error}</Note>;
+  return (
+    <div class="stack">
+      <h1 class="visually-hidden">Limits</h1>
+      <p class="lead">
+        The most specific level that has limits applies: <b>entity</b>, then <b>entity default</b>,
+        then <b>resource</b>, then <b>system</b>.
+      </p>
+      <Card title="System" hint="for everything that no other level has limits for">
+        {data !== undefined && hasNoLimits(data) && <Begin />}
+        {data !== undefined && (
+          <Row
+            place={{ level: "system" }}
+            limits={data.system}
+            saved={reload}
+            isOpen={route.value.query.get("edit") === EDIT_SYSTEM.edit}
+          >
+            everything
+            {data.onUnavailable !== null && (
+              <span class="badge">when the store is down: {data.onUnavailable}</span>
+            )}
+          </Row>
+        )}
+      </Card>
+      <Card title="Resources" hint="for all entities without limits of their own">
+        {data?.resources.map((stored) => (
+          <Row key={stored.resource} place={stored} limits={stored.limits} saved={reload}>
+            <span class="mono">{stored.resource}</span>
+          </Row>
+        ))}
+        {data?.resources.length === 0 && <Nothing>No resource has limits.</Nothing>}
+        <AddRow label="Add a resource" fields={["resource"]} saved={reload} />
+      </Card>
+      {data !== undefined && <EntityLevels limits={data} saved={reload} />}
+    </div>
+  );
+}
+
+function Begin() {
+  return (
+    <Note>
+      Begin here: no limits are stored yet.{" "}
+      {session.value?.readOnly === false && (
+        <>
+          Edit the limits below, for example <code>rpm:60</code> for 60 requests a minute, or run{" "}
+        </>
+      )}
+      {session.value?.readOnly === true && "Run "}
+      <SystemCommand />
+    </Note>
+  );
+}
+
+function EntityLevels({ limits, saved }: { limits: LimitsJson; saved: () => void }) {
+  const choices = [...(limits.entityDefaults ? [""] : []), ...limits.entityResources];
+  const [chosen, setChosen] = useState<string>();
+  const resource = chosen !== undefined && choices.includes(chosen) ? chosen : (choices[0] ?? "");
+  const [pages, setPages] = useState<{
+    key: string;
+    more: readonly StoredLimitsJson[];
+    cursor: string | null;
+  }>();
+  const key = `${namespace.value} ${resource}`;
+  const { data, reload } = useLoaded(key, (signal) =>
+    get<EntityLimitsJson>("entity-limits", { resource }, signal),
+  );
+  const more = pages?.key === key ? pages.more : [];
+  const cursor = pages?.key === key ? pages.cursor : (data?.cursor ?? null);
+  const refresh = () => {
+    setPages(undefined);
+    reload();
+    saved();
+  };
+  const loadMore = async () => {
+    const page = await get<EntityLimitsJson>("entity-limits", { resource, cursor });
+    setPages({ key, more: [...more, ...page.limits], cursor: page.cursor });
+  };
+  const all = [...(data?.limits ?? []), ...more];
+  return (
+    <Card
+      title="Entities"
+      hint="limits of their own"
+      actions={
+        choices.length > 0 && (
+          <label class="field">
+            <span class="visually-hidden">Resource</span>
+            <select
+              value={resource}
+              onChange={({ currentTarget }) => setChosen(currentTarget.value)}
+            >
+              {choices.map((name) => (
+                <option key={name} value={name}>
+                  {name === "" ? "for all resources (entity default)" : `for ${name}`}
+                </option>
+              ))}
+            </select>
+          </label>
+        )
+      }
+    >
+      {all.map((stored) => (
+        <Row key={stored.entityId} place={stored} limits={stored.limits} saved={refresh}>
+          <EntityLink id={stored.entityId ?? ""} />
+        </Row>
+      ))}
+      {choices.length === 0 && <Nothing>No entity has limits of its own.</Nothing>}
+      {cursor !== null && (
+        <button type="button" class="quiet wide" onClick={() => void loadMore()}>
+          Show more
+        </button>
+      )}
+      <AddRow label="Add an entity" fields={["entityId", "resource"]} saved={refresh} />
+    </Card>
+  );
+}
+
+function Row(props: {
+  place: PlaceJson;
+  limits: readonly string[];
+  saved: () => void;
+  /** Whether the editor is open at first. */
+  isOpen?: boolean;
+  children: ComponentChildren;
+}) {
+  const [isEditing, setEditing] = useState(props.isOpen === true);
+  const editing = isEditing && session.value?.readOnly === false;
+  const { level, resource, entityId } = props.place;
+  const place: PlaceJson = {
+    level,
+    ...(resource === undefined ? {} : { resource }),
+    ...(entityId === undefined ? {} : { entityId }),
+  };
+  return (
+    <div class={`row ${editing ? "open" : ""}`}>
+      <div class="row-head">
+        <span class="row-name">{props.children}</span>
+        <Limits limits={props.limits} />
+        {session.value?.readOnly === false && !editing && (
+          <button type="button" class="quiet" onClick={() => setEditing(true)}>
+            Edit<span class="visually-hidden"> {entityId ?? resource ?? "system"}</span>
+          </button>
+        )}
+      </div>
+      {editing && (
+        <LimitEditor
+          place={place}
+          stored={props.limits}
+          done={() => {
+            setEditing(false);
+            props.saved();
+          }}
+        />
+      )}
+    </div>
+  );
+}
+
+type Field = "entityId" | "resource";
+
+/** A place that has no limits yet. */
+function AddRow(props: { label: string; fields: readonly Field[]; saved: () => void }) {
+  const [open, setOpen] = useState(false);
+  const [place, setPlace] = useState<PlaceJson>();
+  const [values, setValues] = useState<Readonly<Record<Field, string>>>({
+    entityId: "",
+    resource: "",
+  });
+  if (session.value?.readOnly !== false) return null;
+  if (!open) {
+    return (
+      <button type="button" class="quiet add" onClick={() => setOpen(true)}>
+        + {props.label}
+      </button>
+    );
+  }
+  const close = () => {
+    setOpen(false);
+    setPlace(undefined);
+    setValues({ entityId: "", resource: "" });
+    props.saved();
+  };
+  if (place !== undefined) {
+    return (
+      <div class="row open">
+        <p class="row-name mono">
+          {place.entityId} {place.resource}
+        </p>
+        <LimitEditor place={place} stored={[]} done={close} />
+      </div>
+    );
+  }
+  const isOptional = (field: Field) => field === "resource" && props.fields.length > 1;
+  return (
+    <form
+      class="row open inline"
+      onSubmit={(event) => {
+        event.preventDefault();
+        setPlace(placeOf(props.fields, values));
+      }}
+    >
+      {props.fields.map((field) => (
+        <label key={field}>
+          <span class="field-label">
+            {field === "entityId" ? "Entity" : "Resource"}
+            {isOptional(field) && " (empty: all)"}
+          </span>
+          <input
+            class="mono"
+            required={!isOptional(field)}
+            value={values[field]}
+            onInput={({ currentTarget }) => setValues({ ...values, [field]: currentTarget.value })}
+          />
+        </label>
+      ))}
+      <button type="submit" class="primary">
+        Next
+      </button>
+      <button type="button" class="quiet" onClick={close}>
+        Cancel
+      </button>
+    </form>
+  );
+}
+
+function placeOf(fields: readonly Field[], values: Readonly<Record<Field, string>>): PlaceJson {
+  const [entityId, resource] = [values.entityId.trim(), values.resource.trim()];
+  if (!fields.includes("entityId")) return { level: "resource", resource };
+  if (resource === "") return { level: "entity_default", entityId };
+  return { level: "entity", entityId, resource };
+}

@@ -1,0 +1,158 @@
+/** Small parts that all views are made of. */
+
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import type { BalanceJson, DifferenceJson } from "../src/wire.ts";
+import { compact, seconds, whole } from "./format.ts";
+import { availableAfter, stateOf } from "./refill.ts";
+import { hrefOf, secondsSince } from "./state.ts";
+import { theme, toggleTheme } from "./theme.ts";
+
+export function Card(props: {
+  title: string;
+  hint?: ComponentChildren;
+  actions?: ComponentChildren;
+  children: ComponentChildren;
+  class?: string;
+}) {
+  return (
+    <section class={`card ${props.class ?? ""}`}>
+      <header class="card-head">
+        <h2>{props.title}</h2>
+        {props.hint !== undefined && <p class="hint">{props.hint}</p>}
+        {props.actions !== undefined && <div class="actions">{props.actions}</div>}
+      </header>
+      {props.children}
+    </section>
+  );
+}
+
+export function Note(props: { kind?: "bad" | "good" | "warn"; children: ComponentChildren }) {
+  const role = props.kind === "bad" ? "alert" : "status";
+  return (
+    <p class={`note ${props.kind ?? ""}`} role={role}>
+      {props.children}
+    </p>
+  );
+}
+
+export function Nothing(props: { children: ComponentChildren }) {
+  return <p class="nothing">{props.children}</p>;
+}
+
+export function Limits(props: { limits: readonly string[] }) {
+  if (props.limits.length === 0) return <span class="faint">none</span>;
+  return (
+    <span class="chips">
+      {props.limits.map((limit) => (
+        <code key={limit} class="chip">
+          {limit}
+        </code>
+      ))}
+    </span>
+  );
+}
+
+export function EntityLink(props: { id: string }) {
+  return (
+    <a class="mono" href={hrefOf("entities", { id: props.id })}>
+      {props.id}
+    </a>
+  );
+}
+
+/** How full a bucket is, at this moment: it refills on the page as it does in the store. */
+export function BalanceBar(props: { balance: BalanceJson; atMs: number; label?: string }) {
+  const { balance } = props;
+  const { capacity, refillPerSecond } = balance;
+  const available = availableAfter(balance, secondsSince(props.atMs));
+  const share = capacity === 0 ? 1 : Math.max(0, available / capacity);
+  const kind = stateOf(available, capacity);
+  const label = props.label ?? balance.limitName;
+  const fullIn = available < capacity ? (capacity - available) / refillPerSecond : 0;
+  const tip = fullIn > 0 ? `full in ${seconds(fullIn)}` : "full";
+  return (
+    <div class={`balance ${kind}`} title={tip}>
+      <span class="balance-name">{label}</span>
+      {/* biome-ignore lint/a11y/useSemanticElements: browsers draw <meter> in their own way. */}
+      <div
+        class="bar"
+        role="meter"
+        aria-label={`${label} of ${balance.entityId}`}
+        aria-valuemin={0}
+        aria-valuemax={capacity}
+        aria-valuenow={Math.max(0, Math.floor(available))}
+        aria-valuetext={`${whole(Math.floor(available))} of ${whole(capacity)}`}
+      >
+        <div class="fill" style={{ width: `${share * 100}%` }} />
+      </div>
+      <span class="balance-numbers">
+        <b>{compact(Math.floor(available))}</b> / {compact(capacity)}
+      </span>
+    </div>
+  );
+}
+
+export function Differences(props: { differences: readonly DifferenceJson[] }) {
+  if (props.differences.length === 0) return <span class="faint">no change of limits</span>;
+  return (
+    <ul class="diff">
+      {props.differences.map(({ limitName, before, after }) => (
+        <li key={limitName}>
+          {before !== null && <del>{before}</del>}
+          {before !== null && after !== null && <span aria-hidden="true"> → </span>}
+          {after !== null && <ins>{after}</ins>}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** A button that asks before it acts. */
+export function SureButton(props: { label: string; question: string; act: () => void }) {
+  const [asking, setAsking] = useState(false);
+  if (!asking) {
+    return (
+      <button type="button" class="quiet" onClick={() => setAsking(true)}>
+        {props.label}
+      </button>
+    );
+  }
+  return (
+    <span class="sure">
+      <span>{props.question}</span>
+      <button
+        type="button"
+        class="danger"
+        onClick={() => {
+          setAsking(false);
+          props.act();
+        }}
+      >
+        {props.label}
+      </button>
+      <button type="button" class="quiet" onClick={() => setAsking(false)}>
+        Keep
+      </button>
+    </span>
+  );
+}
+
+/** Whether the page hears of changes, and a button for the other theme. */
+export function LiveAndTheme(props: { connected: boolean }) {
+  return (
+    <>
+      <span class={`live ${props.connected ? "on" : ""}`} role="status">
+        {props.connected ? "live" : "offline"}
+      </span>
+      <button
+        type="button"
+        class="icon"
+        aria-label={theme.value === "dark" ? "Light theme" : "Dark theme"}
+        onClick={toggleTheme}
+      >
+        <span aria-hidden="true">{theme.value === "dark" ? "☀" : "☾"}</span>
+      </button>
+    </>
+  );
+}

@@ -1,0 +1,120 @@
+/** Counts and ranks buckets one by one, for the overview. Pure. */
+
+import type { StoredState } from "@zae-limiter/limiter/buckets/bucket-admin.ts";
+import { balanceOf, wholeBalances } from "./balance.ts";
+import { TopList } from "./top-list.ts";
+import type { BalanceJson, BusiestJson, BusyJson, OverviewJson } from "./wire.ts";
+
+const LISTED_MAX = 20;
+const BUSIEST_MAX = 8;
+/** Limits are named by people, so there are few names; a program that makes them up is cut off. */
+const NAMES_MAX = 12;
+/** Less than this share of the capacity is scarce. */
+const SCARCE_SHARE = 0.2;
+
+interface Busy {
+  inUse: number;
+  capacity: number;
+  buckets: number;
+}
+
+/** What is ranked for one limit name. */
+interface NameCensus {
+  readonly entities: TopList<BusyJson>;
+  readonly resources: Map<string, Busy>;
+}
+
+export class BucketCensus {
+  /** Shards, which are added up at the end. */
+  readonly #shards: StoredState[] = [];
+  readonly #empty = new TopList<BalanceJson>(LISTED_MAX, ({ available }) => -available);
+  readonly #scarce = new TopList<BalanceJson>(LISTED_MAX, (balance) => -shareOf(balance));
+  readonly #names = new Map<string, NameCensus>();
+  readonly #resources = new Set<string>();
+  #buckets = 0;
+  #emptyCount = 0;
+  #debtCount = 0;
+  #scarceCount = 0;
+  #last: { readonly entityId: string; readonly resource: string } | undefined;
+
+  add(state: StoredState): void {
+    if (state.shardCount > 1) this.#shards.push(state);
+    else this.#count(balanceOf(state));
+  }
+
+  /** The names of all resources so far. */
+  get resources(): ReadonlySet<string> {
+    return this.#resources;
+  }
+
+  /** Everything so far; after `complete` there must be no more. */
+  overview(atMs: number, durationMs: number, complete: boolean): OverviewJson {
+    if (complete) {
+      for (const balance of wholeBalances(this.#shards.splice(0))) this.#count(balance);
+    }
+    return {
+      atMs,
+      complete,
+      durationMs,
+      buckets: this.#buckets,
+      emptyCount: this.#emptyCount,
+      debtCount: this.#debtCount,
+      scarceCount: this.#scarceCount,
+      empty: this.#empty.all,
+      scarce: this.#scarce.all,
+      busiest: [...this.#names].map(([limitName, census]) => busiestOf(limitName, census)),
+    };
+  }
+
+  #count(balance: BalanceJson): void {
+    const { entityId, resource, available, capacity } = balance;
+    this.#resources.add(resource);
+    // The limits of a bucket follow each other.
+    if (this.#last?.entityId !== entityId || this.#last.resource !== resource) {
+      this.#buckets += 1;
+      this.#last = { entityId, resource };
+    }
+    if (available <= 0) {
+      this.#emptyCount += 1;
+      if (available < 0) this.#debtCount += 1;
+      this.#empty.add(balance);
+    } else if (available < capacity * SCARCE_SHARE) {
+      this.#scarceCount += 1;
+      this.#scarce.add(balance);
+    }
+    this.#rank(balance);
+  }
+
+  #rank({ entityId, resource, limitName, available, capacity }: BalanceJson): void {
+    const inUse = capacity - available;
+    let census = this.#names.get(limitName);
+    if (census === undefined) {
+      if (this.#names.size >= NAMES_MAX) return;
+      census = {
+        entities: new TopList<BusyJson>(BUSIEST_MAX, (busy) => busy.inUse),
+        resources: new Map(),
+      };
+      this.#names.set(limitName, census);
+    }
+    if (inUse > 0) {
+      census.entities.add({ name: entityId, resource, inUse, capacity, buckets: 1 });
+    }
+    const sum = census.resources.get(resource) ?? { inUse: 0, capacity: 0, buckets: 0 };
+    sum.inUse += inUse;
+    sum.capacity += capacity;
+    sum.buckets += 1;
+    census.resources.set(resource, sum);
+  }
+}
+
+function shareOf({ available, capacity }: BalanceJson): number {
+  return capacity === 0 ? 1 : available / capacity;
+}
+
+function busiestOf(limitName: string, { entities, resources }: NameCensus): BusiestJson {
+  const ranked = [...resources]
+    .map(([name, busy]) => ({ name, ...busy }))
+    .filter(({ inUse }) => inUse > 0)
+    .sort((left, right) => right.inUse - left.inUse);
+  return { limitName, entities: entities.all, resources: ranked.slice(0, BUSIEST_MAX) };
+}

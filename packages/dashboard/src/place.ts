@@ -1,0 +1,98 @@
+/** One of the four levels, and the limits that are stored there. */
+
+import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import { checkLimits, type Limit } from "@zae-limiter/limiter/domain/limit.ts";
+import {
+  checkConfigResource,
+  checkEntityId,
+  checkResource,
+} from "@zae-limiter/limiter/domain/names.ts";
+import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
+import type { ChangeJson } from "./wire.ts";
+
+/** A place whose parts have been checked. */
+export type Place =
+  | { readonly level: "system" }
+  | { readonly level: "resource"; readonly resource: string }
+  | { readonly level: "entity_default"; readonly entityId: string }
+  | { readonly level: "entity"; readonly entityId: string; readonly resource: string };
+
+/** A change whose parts have been checked. */
+export interface Change {
+  readonly place: Place;
+  readonly limits: readonly Limit[];
+  readonly expected: readonly string[];
+}
+
+/** Checks the body of a change. */
+export function checkChange(body: unknown): Change {
+  const { level, resource, entityId, limits, expected } = (body ?? {}) as Partial<ChangeJson>;
+  return {
+    place: checkPlace(level, entityId, resource),
+    limits: checkLimits(limits ?? []),
+    expected: checkLimits(expected ?? []).map(String),
+  };
+}
+
+function checkPlace(level: unknown, entityId: unknown, resource: unknown): Place {
+  if (level === "system") return { level };
+  if (level === "resource") return { level, resource: checkResource(resource as string) };
+  if (level === "entity_default") return { level, entityId: checkEntityId(entityId as string) };
+  if (level === "entity") {
+    const id = checkEntityId(entityId as string);
+    return { level, entityId: id, resource: checkConfigResource(resource as string) };
+  }
+  const levels = "system, resource, entity_default or entity";
+  throw new ValidationError("level", level, `expected ${levels}, got ${String(level)}`);
+}
+
+/** Returns the limits that are stored in a place; none when nothing is. */
+export async function storedLimits(
+  { limits }: Repository,
+  place: Place,
+): Promise<readonly Limit[]> {
+  if (place.level === "system") return (await limits.getSystem()).limits;
+  if (place.level === "resource") return limits.getResource(place.resource);
+  if (place.level === "entity_default") return limits.getEntity(place.entityId);
+  return limits.getEntity(place.entityId, { resource: place.resource });
+}
+
+/** Stores limits in a place, or removes what is there; the same calls as `limits apply` makes. */
+export async function storeLimits(
+  { limits }: Repository,
+  { place, limits: wanted }: Change,
+  by: { principal?: string },
+): Promise<void> {
+  const remove = wanted.length === 0;
+  if (place.level === "system") {
+    return remove ? limits.deleteSystem(by) : limits.setSystem(wanted, by);
+  }
+  if (place.level === "resource") {
+    const { resource } = place;
+    return remove ? limits.deleteResource(resource, by) : limits.setResource(resource, wanted, by);
+  }
+  const { entityId } = place;
+  const options = place.level === "entity" ? { ...by, resource: place.resource } : by;
+  return remove
+    ? limits.deleteEntity(entityId, options)
+    : limits.setEntity(entityId, wanted, options);
+}
+
+/** Returns the limits that apply to a resource when a place has none: those of the level below. */
+export async function limitsBelow(
+  repository: Repository,
+  place: Place,
+  resource: string,
+): Promise<readonly Limit[]> {
+  const below: Place[] = [];
+  if (place.level === "entity") below.push({ level: "entity_default", entityId: place.entityId });
+  if (place.level === "entity" || place.level === "entity_default") {
+    below.push({ level: "resource", resource });
+  }
+  if (place.level !== "system") below.push({ level: "system" });
+  for (const level of below) {
+    const limits = await storedLimits(repository, level);
+    if (limits.length > 0) return limits;
+  }
+  return [];
+}

@@ -1,0 +1,60 @@
+/** Server-sent events: the overview and the live calls, as long as the page is open. */
+
+import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+
+const INTERVAL_MS = 1000;
+/** Proxies close connections that say nothing for long. */
+const SILENT_TICKS_MAX = 15;
+
+/** Something to tell, under the name of an event. */
+export type Teller = () => Promise<readonly [event: string, data: unknown]>;
+
+/** Returns a response that asks the tellers every second until the page is closed. */
+export function eventsResponse(
+  tellers: readonly Teller[],
+  options: { timer: Timer; signal: AbortSignal; onClose: () => void },
+): Response {
+  const { timer, signal, onClose } = options;
+  const canceled = new AbortController();
+  const ended = AbortSignal.any([signal, canceled.signal]);
+  const encoder = new TextEncoder();
+  const news = newsOf(tellers);
+  const tell = async (sink: ReadableStreamDefaultController<Uint8Array>) => {
+    while (!ended.aborted) {
+      const text = await news();
+      if (text !== "" && !ended.aborted) sink.enqueue(encoder.encode(text));
+      await timer.sleep(INTERVAL_MS, ended, true);
+    }
+    if (!canceled.signal.aborted) sink.close();
+  };
+  const body = new ReadableStream<Uint8Array>({
+    start: (sink) => {
+      void tell(sink).finally(onClose);
+    },
+    cancel: () => canceled.abort(),
+  });
+  return new Response(body, { headers: { "content-type": "text/event-stream" } });
+}
+
+/** Returns what has changed since the last time, in the format of server-sent events. */
+function newsOf(tellers: readonly Teller[]): () => Promise<string> {
+  const told = new Map<string, string>();
+  let silentTicks = 0;
+  return async () => {
+    // A store that does not answer for a moment must not end the stream.
+    const found = await Promise.allSettled(tellers.map((teller) => teller()));
+    let text = "";
+    for (const result of found) {
+      if (result.status === "rejected") continue;
+      const [event, data] = result.value;
+      const line = JSON.stringify(data);
+      if (told.get(event) === line) continue;
+      told.set(event, line);
+      text += `event: ${event}\ndata: ${line}\n\n`;
+    }
+    silentTicks = text === "" ? silentTicks + 1 : 0;
+    if (silentTicks < SILENT_TICKS_MAX) return text;
+    silentTicks = 0;
+    return ": still here\n\n";
+  };
+}

@@ -1,0 +1,126 @@
+/** Usage over time: groups for a stacked chart, and rows for a CSV file. */
+
+import { defined } from "@zae-limiter/limiter/base/defined.ts";
+import { entryOf } from "@zae-limiter/limiter/base/entry.ts";
+import { checkResource } from "@zae-limiter/limiter/domain/names.ts";
+import { pages } from "@zae-limiter/limiter/records/cursor.ts";
+import type { UsageSnapshot } from "@zae-limiter/limiter/records/usage/usage-item.ts";
+import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
+import type { UsedResources } from "./used-resources.ts";
+import type { UsageJson } from "./wire.ts";
+
+const PAGE = 1000;
+const READ_MAX = 20_000;
+const GROUPS_MAX = 7;
+const OTHER = "other";
+/** Acquires are shown like a limit of this name, where no limit has it. */
+const REQUESTS = "requests";
+
+export interface UsageOptions {
+  readonly entityId: string | undefined;
+  readonly resource: string | undefined;
+  readonly window: "hourly" | "daily" | "monthly";
+  readonly start: string | undefined;
+  readonly end: string | undefined;
+}
+
+interface UsageRows {
+  readonly snapshots: readonly UsageSnapshot[];
+  readonly complete: boolean;
+}
+
+/** Reads the snapshots of an entity, of a resource, or of all used resources together. */
+export async function usageRows(
+  { usage }: Repository,
+  options: UsageOptions,
+  resources: () => Promise<UsedResources>,
+): Promise<UsageRows> {
+  const { entityId, resource, window, start, end } = options;
+  const named = { entityId, resource: resource && checkResource(resource) };
+  const isNamed = entityId !== undefined || resource !== undefined;
+  const used = isNamed ? undefined : await resources();
+  const scopes =
+    used === undefined ? [defined(named)] : [...used.names].map((name) => ({ resource: name }));
+  const range = { window, ...defined({ start, end }) };
+  const found: UsageSnapshot[] = [];
+  for (const scope of scopes) {
+    const query = { ...scope, ...range, limit: PAGE };
+    for await (const { snapshots } of pages((from) => usage.snapshots({ ...query, ...from }))) {
+      const room = READ_MAX - found.length;
+      found.push(...snapshots.slice(0, room));
+      if (snapshots.length > room) return { snapshots: found, complete: false };
+    }
+  }
+  return { snapshots: found, complete: used?.complete ?? true };
+}
+
+/** Groups snapshots for a chart. An acquire that cascades is counted once in a sum of entities. */
+export async function usageReport(
+  repository: Repository,
+  { snapshots, complete }: UsageRows,
+  groupBy: "entity" | "resource",
+): Promise<UsageJson> {
+  const isOneEntity = new Set(snapshots.map(({ entityId }) => entityId)).size <= 1;
+  const counted = isOneEntity ? snapshots : await repository.usage.withoutCascaded(snapshots);
+  return { ...grouped(counted, groupBy), complete };
+}
+
+/** The groups that consumed most by name, and all others as one. Pure. */
+export function grouped(
+  snapshots: readonly UsageSnapshot[],
+  groupBy: "entity" | "resource",
+): Omit<UsageJson, "complete"> {
+  const nameOf = (snapshot: UsageSnapshot) =>
+    groupBy === "entity" ? snapshot.entityId : snapshot.resource;
+  const windows = [...new Set(snapshots.map(({ windowStart }) => windowStart))].sort();
+  const positions = new Map(windows.map((start, at) => [start, at]));
+  const limitNames = new Set(snapshots.flatMap(({ counters }) => Object.keys(counters)));
+  const events = new Map<string, number>();
+  for (const snapshot of snapshots) {
+    const name = nameOf(snapshot);
+    events.set(name, (events.get(name) ?? 0) + snapshot.totalEvents);
+  }
+  const ranked = [...events].sort((left, right) => right[1] - left[1]).map(([name]) => name);
+  const shown = new Set(ranked.slice(0, ranked.length > GROUPS_MAX + 1 ? GROUPS_MAX : undefined));
+  const groups = new Map<string, Record<string, number[]>>();
+  for (const snapshot of snapshots) {
+    const name = shown.has(nameOf(snapshot)) ? nameOf(snapshot) : OTHER;
+    const values = entryOf(groups, name, () => ({}));
+    const at = positions.get(snapshot.windowStart) as number;
+    const amounts = { [REQUESTS]: snapshot.totalEvents, ...snapshot.counters };
+    for (const [limitName, amount] of Object.entries(amounts)) {
+      values[limitName] ??= windows.map(() => 0);
+      values[limitName][at] = (values[limitName][at] ?? 0) + amount;
+    }
+  }
+  const order = [...shown, OTHER];
+  return {
+    windows,
+    limitNames: [...limitNames].sort(),
+    groups: order.flatMap((name) => {
+      const values = groups.get(name);
+      return values === undefined ? [] : [{ name, values }];
+    }),
+  };
+}
+
+/** Returns snapshots as CSV. A cell that a spreadsheet would run as a formula is made a text. */
+export function csvOf(snapshots: readonly UsageSnapshot[]): string {
+  const names = [...new Set(snapshots.flatMap(({ counters }) => Object.keys(counters)))].sort();
+  const rows = snapshots.map((snapshot) => [
+    snapshot.windowStart,
+    snapshot.windowType,
+    snapshot.entityId,
+    snapshot.resource,
+    String(snapshot.totalEvents),
+    ...names.map((name) => String(snapshot.counters[name] ?? 0)),
+  ]);
+  const header = ["window_start", "window", "entity_id", "resource", "total_events", ...names];
+  return `${[header, ...rows].map((row) => row.map(cell).join(",")).join("\r\n")}\r\n`;
+}
+
+function cell(text: string): string {
+  const isNumber = /^-?\d+(?:\.\d+)?$/.test(text);
+  const safe = !isNumber && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}

@@ -1,0 +1,145 @@
+/** What the dashboard refuses in a real browser, and what it does with many entities. */
+
+import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
+import { Entity } from "@zae-limiter/limiter/domain/entity.ts";
+import { encodeEntity } from "@zae-limiter/limiter/records/entities/entity-item.ts";
+import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
+import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
+import { describeBrowser } from "@zae-limiter/test-support/visitor.ts";
+import type { Locator, Page } from "playwright-core";
+import { expect, test } from "vitest";
+
+const MANY = 100_000;
+const BATCH = 5000;
+const BUCKETS = 2000;
+
+/** The id of a key of the gateway, which has no place to break. */
+const KEY = `key-${"0123456789abcdef".repeat(5)}`.slice(0, 76);
+
+async function rightEdge(element: Locator): Promise<number> {
+  const { x, width } = (await element.boundingBox()) ?? { x: Number.NaN, width: 0 };
+  return x + width;
+}
+
+async function expectNarrow(page: Page, name: string): Promise<void> {
+  const wide = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
+  expect({ name, wide }).toEqual({ name, wide: 0 });
+}
+
+describeBrowser("the dashboard's safety in a browser", (visitor) => {
+  test("another name gets 403, no token 401 and a page, and a new store names the first step", async () => {
+    const served = await visitor.serve(await Repository.open("memory:"));
+    const browser = await visitor.start(["--host-resolver-rules=MAP evil.example 127.0.0.1"]);
+    try {
+      const page = await browser.newPage();
+      const { port, search, origin } = new URL(served.url);
+      const rebound = await page.goto(`http://evil.example:${port}/api/session`);
+      expect(rebound?.status()).toBe(403);
+      expect((await page.goto(`http://evil.example:${port}/${search}`))?.status()).toBe(403);
+      expect((await page.goto(`${origin}/api/session`))?.status()).toBe(401);
+      expect((await page.goto(origin))?.status()).toBe(401);
+      await page.getByText("Open the address that the command printed").waitFor();
+      expect((await page.goto(served.url))?.status()).toBe(200);
+      expect((await page.context().cookies())[0]).toMatchObject({
+        httpOnly: true,
+        sameSite: "Strict",
+      });
+      // The store is new.
+      await page.getByRole("link", { name: "Set a system limit" }).click();
+      await page.getByText("Begin here:").waitFor();
+      await page.getByLabel(/^Limits, as/).fill("rpm:60");
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByText("rpm:60/min").waitFor();
+      await page.getByText("Begin here:").waitFor({ state: "detached" });
+      await page.getByRole("link", { name: "Overview" }).click();
+      await page.getByText("Limits are stored.").waitFor();
+    } finally {
+      await browser.close();
+    }
+  });
+
+  test("a read-only page offers no change, and its server refuses one", async () => {
+    const repository = await Repository.open("memory:");
+    await repository.limits.setSystem(["rpm:1"]);
+    const served = await visitor.serve(repository, { readOnly: true });
+    const page = await visitor.visit(served, "limits");
+    await page.getByText("rpm:1/min").waitFor();
+    expect(await page.getByRole("button", { name: /Edit|Add|Remove/ }).count()).toBe(0);
+    const status = await page.evaluate(async () => {
+      const headers = { "content-type": "application/json", "x-zae-limiter-dashboard": "1" };
+      const body = JSON.stringify({ level: "system", limits: ["rpm:2"], expected: ["rpm:1"] });
+      return (await fetch("api/limits", { method: "POST", headers, body })).status;
+    });
+    expect(status).toBe(403);
+    expect((await repository.limits.getSystem()).limits.map(String)).toEqual(["rpm:1/min"]);
+  });
+
+  test("two namespaces show their own limits, also on a phone, with long ids, by keyboard", async () => {
+    const repository = await Repository.open("memory:");
+    await repository.namespaces.register("tenant-b");
+    await repository.limits.setSystem(["rpm:1"]);
+    const tenant = await repository.namespace("tenant-b");
+    await tenant.limits.setSystem(["rpm:2"]);
+    await tenant.limits.setEntity(KEY, ["rpm:2"], { resource: "chat", principal: KEY });
+    await tenant.entities.create({ id: KEY });
+    const consume = { rpm: 2 };
+    const limiter = new RateLimiter(tenant);
+    for (const resource of ["chat", KEY])
+      await limiter.acquire({ entityId: KEY, resource, consume });
+    const page = await visitor.visit(await visitor.serve(repository), "limits", { width: 390 });
+    await page.getByText("rpm:1/min").waitFor();
+    await page.getByLabel("Namespace").selectOption("tenant-b");
+    await page.getByText("rpm:2/min").first().waitFor();
+    expect(await page.getByText("rpm:1/min").count()).toBe(0);
+    await page.getByRole("button", { name: "Edit system" }).click();
+    await page.getByLabel(/^Limits, as/).fill("rpm:1234567");
+    // The first is the difference; the others are what the buckets get.
+    const wanted = page.getByText("rpm:1234567/min");
+    await wanted.nth(1).waitFor();
+    expect(await rightEdge(wanted.nth(1))).toBeLessThan(390);
+    await expectNarrow(page, "limits");
+    const key = page.getByRole("link", { name: KEY }).first();
+    for (const name of ["Overview", "Entities", "Usage", "Audit", "Namespaces"]) {
+      const link = page.getByRole("link", { name, exact: true });
+      expect(await rightEdge(link)).toBeLessThanOrEqual(390);
+      await link.focus();
+      await link.press("Enter");
+      await page.getByRole("heading", { level: 1, name }).waitFor({ state: "attached" });
+      if (/Overview|Entities|Audit/.test(name)) await key.waitFor();
+      await expectNarrow(page, name);
+      if (name !== "Entities") continue;
+      await key.click();
+      await page
+        .getByRole("meter", { name: `rpm of ${KEY}` })
+        .first()
+        .waitFor();
+      await expectNarrow(page, "an entity");
+    }
+  });
+
+  test("100,000 entities are shown page by page, and found by the beginning of their id", async () => {
+    const repository = await Repository.open("memory:");
+    await repository.limits.setSystem(["rpm:10"]);
+    const limiter = new RateLimiter(repository);
+    const { store, namespaceId } = repository[INTERNALS].records;
+    const ids = Array.from({ length: MANY }, (_, n) => `key-${String(n).padStart(6, "0")}`);
+    for (let at = 0; at < MANY; at += BATCH) {
+      const some = ids.slice(at, at + BATCH);
+      const puts = some.map((id) => encodeEntity(namespaceId, new Entity({ id })));
+      await store.writeMany({ puts });
+    }
+    for (const entityId of ids.slice(-BUCKETS)) {
+      await limiter.acquire({ entityId, resource: "gpt-4", consume: { rpm: 1 } });
+    }
+    const page = await visitor.visit(await visitor.serve(repository), "");
+    await page.getByText("2,000", { exact: true }).first().waitFor();
+    await page.getByRole("link", { name: "Entities", exact: true }).click();
+    await page.getByText("key-000049").waitFor();
+    expect(await page.getByRole("link", { name: /^key-/ }).count()).toBe(50);
+    await page.getByRole("button", { name: "Show more" }).click();
+    await page.getByText("key-000099").waitFor();
+    await page.getByRole("searchbox").fill("key-09999");
+    await page.getByText("key-099999").click();
+    await page.getByRole("meter", { name: "rpm of key-099999" }).waitFor();
+  });
+});

@@ -1,0 +1,236 @@
+/** The dashboard's handler on every store. */
+
+import { Survey } from "@zae-limiter/dashboard/survey.ts";
+import { usedResources } from "@zae-limiter/dashboard/used-resources.ts";
+import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
+import { isoSeconds } from "@zae-limiter/limiter/core/windows.ts";
+import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
+import { describeStores } from "@zae-limiter/test-support/stores.ts";
+import { usageItem } from "@zae-limiter/test-support/usage-item.ts";
+import { expect, test } from "vitest";
+import { Browser } from "./suite.ts";
+
+const HOUR_MS = 3_600_000;
+/** Half past an hour of today: stores may drop what expired by their own clock. */
+const NOW_MS = Math.floor(Date.now() / HOUR_MS) * HOUR_MS + HOUR_MS / 2;
+const clock = () => NOW_MS;
+
+describeStores("the dashboard", (store) => {
+  test("the overview lists empty, indebted and scarce buckets, and the busiest", async () => {
+    const repository = await store.open({ clock });
+    const limiter = new RateLimiter(repository);
+    await repository.limits.setSystem(["rpm:10", "tpm:1000"]);
+    for (const [entityId, rpm, tpm] of [
+      ["idle", 1, 10],
+      ["empty", 10, 100],
+      ["scarce", 9, 100],
+    ] as const) {
+      await limiter.acquire({ entityId, resource: "gpt-4", consume: { rpm, tpm } });
+    }
+    const lease = await limiter.acquire({
+      entityId: "debt",
+      resource: "claude",
+      consume: { rpm: 1, tpm: 500 },
+    });
+    lease.adjust({ tpm: 900 });
+    await lease.commit();
+    const browser = new Browser(repository);
+    let overview = await browser.ok("overview");
+    while (!overview.complete) overview = await browser.ok("overview");
+    expect(overview).toMatchObject({ buckets: 4, emptyCount: 2, debtCount: 1, scarceCount: 1 });
+    expect(overview.empty).toMatchObject([
+      { entityId: "debt", resource: "claude", limitName: "tpm", available: -400, capacity: 1000 },
+      { entityId: "empty", resource: "gpt-4", limitName: "rpm", available: 0, capacity: 10 },
+    ]);
+    expect(overview.scarce).toMatchObject([{ entityId: "scarce", limitName: "rpm", available: 1 }]);
+    const tpm = overview.busiest.find((each: { limitName: string }) => each.limitName === "tpm");
+    expect(tpm.entities[0]).toMatchObject({ name: "debt", resource: "claude", inUse: 1400 });
+    expect(tpm.resources).toMatchObject([
+      { name: "claude", inUse: 1400, buckets: 1 },
+      { name: "gpt-4", inUse: 210, buckets: 3 },
+    ]);
+  });
+
+  test("entities are listed by page and prefix, as a tree, and with all that they have", async () => {
+    const repository = await store.open({ clock });
+    await repository.limits.setResource("gpt-4", ["rpm:10"]);
+    await repository.limits.setEntity("key-01", ["tpm:500"], { resource: "claude" });
+    await repository.entities.create({ id: "org", name: "<img src=x onerror=alert(1)>" });
+    for (const id of ["key-01", "key-02", "key-03"]) {
+      await repository.entities.create({ id, parentId: "org", cascade: true });
+    }
+    const limiter = new RateLimiter(repository);
+    const consume = { tpm: 200 };
+    await (await limiter.acquire({ entityId: "key-01", resource: "claude", consume })).commit();
+    const browser = new Browser(repository);
+    const roots = await browser.ok("entities?roots=1");
+    expect(roots.entities).toMatchObject([
+      { id: "org", name: "<img src=x onerror=alert(1)>", parentId: null, hasChildren: true },
+    ]);
+    const idsOf = (page: { entities: { id: string }[] }) => page.entities.map(({ id }) => id);
+    const first = await browser.ok("entities?prefix=key-&limit=2");
+    expect(idsOf(first)).toEqual(["key-01", "key-02"]);
+    const rest = await browser.ok(`entities?prefix=key-&limit=2&cursor=${first.cursor}`);
+    expect(idsOf(rest)).toEqual(["key-03"]);
+    expect(rest.cursor).toBeNull();
+    expect((await browser.ok("children?id=org")).entities).toHaveLength(3);
+    const detail = await browser.ok("entity?id=key-01");
+    expect(detail).toMatchObject({ id: "key-01", ancestors: ["org"], entity: { cascade: true } });
+    expect(detail.allowances).toMatchObject([
+      {
+        resource: "claude",
+        source: "entity",
+        limits: ["tpm:500/min"],
+        balances: [{ limitName: "tpm", available: 300, capacity: 500 }],
+      },
+      { resource: "gpt-4", source: "resource", limits: ["rpm:10/min"], balances: [] },
+    ]);
+  });
+
+  test("a preview names the entities that change and the hours that used too much", async () => {
+    const repository = await store.open({ clock });
+    await repository.limits.setResource("gpt-4", ["tpm:600/hour:1000"]);
+    await repository.limits.setEntity("own", ["tpm:5000/hour"], { resource: "gpt-4" });
+    const start = isoSeconds(NOW_MS - 3.5 * HOUR_MS);
+    for (const [entity, tpm] of [
+      ["heavy", 900],
+      ["light", 50],
+      ["own", 900],
+    ] as const) {
+      const seed = { entity, window: "hourly", start, events: 1, counters: { tpm } } as const;
+      await store.items.put(usageItem(repository.namespaceId, seed));
+    }
+    const limiter = new RateLimiter(repository);
+    const target = { entityId: "new", resource: "gpt-4", consume: { tpm: 1 } };
+    await (await limiter.acquire(target)).commit();
+    const browser = new Browser(repository);
+    const { status, body } = await browser.post("preview", {
+      level: "resource",
+      resource: "gpt-4",
+      limits: ["tpm:100/hour:200", "rpm:5"],
+      expected: ["tpm:600/hour:1000"],
+    });
+    expect(status).toBe(200);
+    expect(body.differences).toEqual([
+      { limitName: "tpm", before: "tpm:600/hour:1000", after: "tpm:100/hour:200" },
+      { limitName: "rpm", before: null, after: "rpm:5/min" },
+    ]);
+    expect(body).toMatchObject({ affectedCount: 3, exceededCount: 1, complete: true });
+    expect(body.effects[0]).toMatchObject({
+      entityId: "heavy",
+      exceeded: [{ limitName: "tpm", used: 900, allowed: 300, hour: start }],
+    });
+    const rest = body.effects.slice(1).map(({ entityId }: { entityId: string }) => entityId);
+    expect(rest.sort()).toEqual(["light", "new"]);
+    const usage = await browser.ok("usage?resource=gpt-4&window=hourly&group=entity");
+    expect(usage.limitNames).toContain("tpm");
+    expect(usage.windows).toContain(start);
+  });
+
+  test("usage without a filter has every resource, also one that has nothing but snapshots", async () => {
+    const repository = await store.open({ clock });
+    const limiter = new RateLimiter(repository);
+    const start = isoSeconds(NOW_MS - 3.5 * HOUR_MS);
+    const resources = Array.from({ length: 12 }, (_, n) => `model-${n}`);
+    for (const resource of resources) {
+      const counters = { tpm: 5 };
+      const seed = { entity: "a", resource, window: "hourly", start, events: 1, counters } as const;
+      await store.items.put(usageItem(repository.namespaceId, seed));
+    }
+    const target = { entityId: "b", resource: "model-12", consume: { tpm: 1 } };
+    await (await limiter.acquire({ ...target, limits: ["tpm:100/hour"] })).commit();
+    const usage = await new Browser(repository).ok("usage?window=hourly&group=entity");
+    expect(usage.complete).toBe(true);
+    const at = usage.windows.indexOf(start);
+    expect(usage.groups[0]).toMatchObject({ name: "a" });
+    expect(usage.groups[0].values.tpm[at]).toBe(60);
+    const { names, complete } = await usedResources(repository, new Survey(repository[INTERNALS]));
+    expect({ names: [...names].sort(), complete }).toEqual({
+      names: [...resources, "model-12"].sort(),
+      complete: true,
+    });
+  });
+
+  test("a save stores limits with the principal, and refuses when they changed since", async () => {
+    const repository = await store.open();
+    const browser = new Browser(repository);
+    const place = { level: "entity", entityId: "key-1", resource: "gpt-4" };
+    const saved = await browser.post("limits", { ...place, limits: ["rpm:5"], expected: [] });
+    expect(saved).toEqual({ status: 200, body: { ...place, limits: ["rpm:5/min"] } });
+    expect((await repository.limits.getEntity("key-1", { resource: "gpt-4" })).map(String)).toEqual(
+      ["rpm:5/min"],
+    );
+    const [event] = await repository.audit.list("key-1");
+    expect(event).toMatchObject({ action: "limits_set", principal: "ops", resource: "gpt-4" });
+    const late = await browser.post("limits", { ...place, limits: ["rpm:6"], expected: [] });
+    expect(late).toMatchObject({ status: 409, body: { error: "changed" } });
+    const removed = { ...place, limits: [], expected: ["rpm:5"] };
+    expect((await browser.post("limits", removed)).status).toBe(200);
+    expect(await repository.limits.getEntity("key-1", { resource: "gpt-4" })).toEqual([]);
+  });
+
+  test("all four levels are listed, and a wrong text is refused with its reason", async () => {
+    const repository = await store.open();
+    await repository.limits.setSystem(["rpm:1"], { onUnavailable: "block" });
+    await repository.limits.setResource("gpt-4", ["rpm:2"]);
+    await repository.limits.setEntity("key-1", ["rpm:3"]);
+    await repository.limits.setEntity("key-2", ["rpm:4"], { resource: "gpt-4" });
+    const browser = new Browser(repository);
+    expect(await browser.ok("limits")).toEqual({
+      system: ["rpm:1/min"],
+      onUnavailable: "block",
+      resources: [{ level: "resource", resource: "gpt-4", limits: ["rpm:2/min"] }],
+      entityResources: ["gpt-4"],
+      entityDefaults: true,
+    });
+    expect((await browser.ok("entity-limits")).limits).toEqual([
+      { level: "entity_default", entityId: "key-1", limits: ["rpm:3/min"] },
+    ]);
+    expect((await browser.ok("entity-limits?resource=gpt-4")).limits).toEqual([
+      { level: "entity", entityId: "key-2", resource: "gpt-4", limits: ["rpm:4/min"] },
+    ]);
+    const wrong = await browser.post("preview", {
+      level: "system",
+      limits: ["rpm:"],
+      expected: [],
+    });
+    expect(wrong).toMatchObject({ status: 400, body: { error: "ZAEL_VALIDATION" } });
+  });
+
+  test("the audit log shows what each change has changed", async () => {
+    const repository = await store.open();
+    await repository.limits.setSystem(["rpm:1", "tpm:10"], { principal: "ann" });
+    await repository.limits.setSystem(["rpm:2", "tpm:10"], { principal: "bob" });
+    await repository.limits.setResource("gpt-4", ["rpm:9"]);
+    const browser = new Browser(repository);
+    const { events } = await browser.ok("audit");
+    expect(events).toMatchObject([
+      { subject: "$RESOURCE:gpt-4", principal: null, differences: [{ before: null }] },
+      {
+        subject: "$SYSTEM",
+        principal: "bob",
+        differences: [{ limitName: "rpm", before: "rpm:1/min", after: "rpm:2/min" }],
+      },
+      { subject: "$SYSTEM", principal: "ann", differences: [{ before: null }, { before: null }] },
+    ]);
+    const own = await browser.ok(`audit?subject=${encodeURIComponent("$SYSTEM")}`);
+    expect(own.events).toHaveLength(2);
+  });
+
+  test("namespaces go through their life, and each shows only its own", async () => {
+    const repository = await store.open();
+    const browser = new Browser(repository);
+    const name = `${repository.namespaceName}-b`;
+    expect((await browser.post("namespaces", { action: "register", name })).status).toBe(200);
+    await browser.post(`limits?ns=${name}`, { level: "system", limits: ["rpm:7"], expected: [] });
+    expect((await browser.ok(`limits?ns=${name}`)).system).toEqual(["rpm:7/min"]);
+    expect((await browser.ok("limits")).system).toEqual([]);
+    const { namespaces } = (await browser.post("namespaces", { action: "delete", name })).body;
+    const gone = namespaces.find((each: { name: string }) => each.name === name);
+    expect(gone).toMatchObject({ status: "deleted" });
+    expect(await browser.get(`limits?ns=${name}`)).toMatchObject({ status: 404 });
+    const { namespaceId } = gone;
+    expect((await browser.post("namespaces", { action: "recover", namespaceId })).status).toBe(200);
+    expect((await browser.ok(`limits?ns=${name}`)).system).toEqual(["rpm:7/min"]);
+  });
+});

@@ -1,0 +1,110 @@
+/**
+ * The pure parts of the dashboard: rankings, differences, charts, files, the policy of the page.
+ */
+
+import { BucketCensus } from "@zae-limiter/dashboard/bucket-census.ts";
+import { allowedInHour, differencesOf, exceededBy } from "@zae-limiter/dashboard/differences.ts";
+import { policyOf } from "@zae-limiter/dashboard/server/page-file.ts";
+import { TopList } from "@zae-limiter/dashboard/top-list.ts";
+import { csvOf, grouped } from "@zae-limiter/dashboard/usage-report.ts";
+import type { StoredState } from "@zae-limiter/limiter/buckets/bucket-admin.ts";
+import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
+import type { UsageSnapshot } from "@zae-limiter/limiter/records/usage/usage-item.ts";
+import { expect, test } from "vitest";
+
+const limits = (...texts: string[]) => texts.map((text) => Limit.parse(text));
+
+function snapshot(fields: Partial<UsageSnapshot>): UsageSnapshot {
+  return {
+    entityId: "key-1",
+    resource: "gpt-4",
+    windowType: "hourly",
+    windowStart: "2026-01-01T00:00:00Z",
+    windowEnd: "2026-01-01T00:59:59Z",
+    counters: {},
+    totalEvents: 1,
+    ...fields,
+  };
+}
+
+test("a top list keeps the highest of many, the highest first", () => {
+  const top = new TopList<number>(3, (number) => number);
+  for (const number of [5, 1, 9, 7, 3, 8]) top.add(number);
+  expect(top.all).toEqual([9, 8, 7]);
+});
+
+test("a resource of which nothing is in use is not among the busiest", () => {
+  const census = new BucketCensus();
+  const state = (resource: string, balanceMilli: number): StoredState => ({
+    entityId: "key-1",
+    resource,
+    shard: 0,
+    shardCount: 1,
+    limitName: "rpm",
+    capacityMilli: 60_000,
+    refillMilli: 60_000,
+    periodMs: 60_000,
+    balanceMilli,
+    consumedMilli: 0,
+    refilledAtMs: 0,
+  });
+  census.add(state("full", 60_000));
+  census.add(state("in-use", 20_000));
+  const [busiest] = census.overview(0, 0, true).busiest;
+  expect(busiest?.resources.map(({ name, inUse }) => [name, inUse])).toEqual([["in-use", 40]]);
+});
+
+test("differences name what is added, removed and changed, and nothing else", () => {
+  expect(differencesOf(limits("a:1", "b:2", "c:3"), limits("b:2", "c:4", "d:5"))).toEqual([
+    { limitName: "a", before: "a:1/min", after: null },
+    { limitName: "c", before: "c:3/min", after: "c:4/min" },
+    { limitName: "d", before: null, after: "d:5/min" },
+  ]);
+});
+
+test("an hour allows a full bucket and what refills meanwhile", () => {
+  expect(allowedInHour(Limit.parse("rpm:10/min:50"))).toBe(650);
+  expect(allowedInHour(Limit.parse("rpd:240/day"))).toBe(250);
+});
+
+test("an hour that used exactly what is allowed does not exceed it", () => {
+  const hour = (used: number) => [{ windowStart: "2026-01-01T00:00:00Z", counters: { rpm: used } }];
+  expect(exceededBy(limits("rpm:1"), hour(61))).toEqual([]);
+  expect(exceededBy(limits("rpm:1"), hour(62))).toEqual([
+    { limitName: "rpm", used: 62, allowed: 61, hour: "2026-01-01T00:00:00Z" },
+  ]);
+});
+
+test("usage is grouped by the entities that used most, and the rest is one group", () => {
+  const many = Array.from({ length: 12 }, (_, n) =>
+    snapshot({ entityId: `key-${n}`, totalEvents: n + 1, counters: { tpm: 10 } }),
+  );
+  const { groups, windows, limitNames } = grouped(many, "entity");
+  expect(windows).toEqual(["2026-01-01T00:00:00Z"]);
+  expect(limitNames).toEqual(["tpm"]);
+  expect(groups.map(({ name }) => name)).toEqual([
+    ...["key-11", "key-10", "key-9", "key-8", "key-7", "key-6", "key-5"],
+    "other",
+  ]);
+  expect(groups.at(-1)?.values).toEqual({ requests: [15], tpm: [50] });
+});
+
+test("a CSV file quotes what it must, and no cell of it is a formula", () => {
+  const text = csvOf([
+    snapshot({ entityId: "=cmd|'/C calc'!A0", counters: { tpm: -5 } }),
+    snapshot({ entityId: 'a,"b"', counters: { rpm: 2 } }),
+  ]);
+  expect(text.split("\r\n")).toEqual([
+    "window_start,window,entity_id,resource,total_events,rpm,tpm",
+    "2026-01-01T00:00:00Z,hourly,'=cmd|'/C calc'!A0,gpt-4,1,0,-5",
+    '2026-01-01T00:00:00Z,hourly,"a,""b""",gpt-4,1,2,0',
+    "",
+  ]);
+});
+
+test("the policy of the page allows its own script and style by their hashes, and nothing else", () => {
+  const policy = policyOf("<style>a{}</style><script>b()</script>");
+  expect(policy).toContain("default-src 'none'; script-src 'sha256-");
+  expect(policy).not.toContain("unsafe");
+  expect(policy).toContain("frame-ancestors 'none'");
+});

@@ -1,0 +1,82 @@
+/** The file with several providers, with the lines of everything that is wrong in it. */
+
+import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import type { PlacedProblem } from "@zae-limiter/limiter/manifest/problem.ts";
+import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
+import { type Environment, readUpstream, type UpstreamSpec } from "./upstreams.ts";
+
+const EXAMPLE = "upstreams: [{ url: https://api.openai.com/v1 }]";
+
+/** The file cannot be used. */
+export class InvalidUpstreamsError extends ValidationError {
+  constructor(readonly problems: readonly PlacedProblem[]) {
+    super("config", problems.length, problems.map(describeProblem).join("; "));
+  }
+}
+
+/** Reads a file of upstreams in YAML or JSON; throws one error that names all problems. */
+export function parseUpstreams(text: string, env: Environment, isOpen: boolean): UpstreamSpec[] {
+  const lineCounter = new LineCounter();
+  const problems: PlacedProblem[] = [];
+  const report: Report = (offset, message, path = []) => {
+    const { line, col } = lineCounter.linePos(offset);
+    problems.push({ path, message, line, column: col });
+  };
+  const document = parseDocument(text, { lineCounter, stringKeys: true, prettyErrors: false });
+  for (const { pos, message } of document.errors) report(pos[0], message);
+  const upstreams = document.errors.length > 0 ? [] : readAll(document, env, isOpen, report);
+  if (problems.length === 0) return upstreams;
+  problems.sort((left, right) => (left.line ?? 0) - (right.line ?? 0));
+  throw new InvalidUpstreamsError(problems);
+}
+
+type Report = (offset: number, message: string, path?: readonly string[]) => void;
+
+function readAll(
+  document: ReturnType<typeof parseDocument>,
+  env: Environment,
+  isOpen: boolean,
+  report: Report,
+): UpstreamSpec[] {
+  const { contents } = document;
+  const list: unknown = isMap(contents) ? contents.get("upstreams", true) : undefined;
+  for (const { key } of isMap(contents) ? contents.items : []) {
+    if (isScalar(key) && key.value !== "upstreams") {
+      report(startOf(key), `there is no "${String(key.value)}" here; expected upstreams`);
+    }
+  }
+  if (!isSeq(list) || list.items.length === 0) {
+    const at = isSeq(list) || isScalar(list) ? list : contents;
+    report(startOf(at), `expected a list with at least one upstream, like ${EXAMPLE}`);
+    return [];
+  }
+  return list.items.flatMap((item, index) => {
+    const node = item as Node;
+    const read = readUpstream(node.toJS(document), env, isOpen);
+    if ("spec" in read) return [read.spec];
+    for (const { field, reason } of read.problems) {
+      const name = field.slice("upstream.".length);
+      const path = [`upstreams[${index}]`, ...(name === "" ? [] : [name])];
+      report(placeOf(node, name), reason, path);
+    }
+    return [];
+  });
+}
+
+/** Returns where the value of a field stands, or the upstream that should have the field. */
+function placeOf(node: Node, name: string): number {
+  const pair = isMap(node)
+    ? node.items.find(({ key }) => isScalar(key) && key.value === name)
+    : undefined;
+  return startOf(pair === undefined ? node : (pair.key as Node));
+}
+
+function startOf(node: Node | null): number {
+  return node?.range?.[0] ?? 0;
+}
+
+/** `line 3: upstreams[0].url: expected …`. */
+function describeProblem({ line, path, message }: PlacedProblem): string {
+  const where = path.length === 0 ? "" : `${path.join(".")}: `;
+  return `line ${line}: ${where}${message}`;
+}

@@ -1,0 +1,259 @@
+/** What an acquire asks for, checked before anything else happens. */
+
+import { checkEither, checkFields, isLiteral, show } from "../domain/check.ts";
+import { ValidationError } from "../domain/errors/errors.ts";
+import { checkOnUnavailable, type OnUnavailable } from "../domain/errors/unavailability.ts";
+import { checkLimits, isCheckedList, type Limit, type LimitInput } from "../domain/limit.ts";
+import { checkEntityId, checkResource } from "../domain/names.ts";
+import { type Amounts, type AmountsByName, checkAmounts } from "./amounts.ts";
+
+/**
+ * What an acquire asks for.
+ *
+ * @example
+ * ```ts
+ * import type { AcquireRequest } from 'zae-limiter';
+ * const request: AcquireRequest = {
+ *   entityId: 'key-1',
+ *   resource: 'openai/gpt-4',
+ *   consume: { rpm: 1, tpm: 500 },
+ *   maxWaitSeconds: 5,
+ * };
+ * ```
+ */
+export interface AcquireRequest<Names extends string = string> {
+  /** The entity that consumes, such as an API key or a user. It need not be created before. */
+  readonly entityId: string;
+  /** What is consumed, such as a model or an endpoint. */
+  readonly resource: string;
+  /** Whole tokens >= 0 per limit name; only names of limits that the entity has. */
+  readonly consume: Amounts<Names>;
+  /** Up to 15 more resources: all are granted, or none is consumed. Not with `limits`. */
+  readonly also?: readonly AlsoRequest<Names>[] | undefined;
+  /** Instead of the stored limits, for this call. */
+  readonly limits?: readonly LimitInput[] | undefined;
+  /** What this call does while the store cannot answer; overrides the limiter and the store. */
+  readonly onUnavailable?: OnUnavailable | undefined;
+  /** 0 (default): refuse at once; above: wait in the queue, up to that long. */
+  readonly maxWaitSeconds?: number | undefined;
+  /** Ends the wait for tokens, and nothing after the grant: granted work ends by itself. */
+  readonly signal?: AbortSignal | undefined;
+  /** For `run`: how the lease ends when the work throws. Default `rollback`. */
+  readonly onError?: OnError | undefined;
+  /** What a name in `consume` does that the entity has no limit for. Default `error`. */
+  readonly missingLimits?: MissingLimits | undefined;
+}
+
+/** What an acquire consumes of another resource. */
+export interface AlsoRequest<Names extends string = string> {
+  /** The other resource. */
+  readonly resource: string;
+  /** Whole tokens >= 0 per limit name. */
+  readonly consume: Amounts<Names>;
+}
+
+const ALSO_MAX = 15;
+const TARGET_FIELDS = ["entityId", "resource", "limits"] as const;
+const REQUEST_FIELDS = [
+  ...TARGET_FIELDS,
+  "consume",
+  "also",
+  "onUnavailable",
+  "maxWaitSeconds",
+  "signal",
+  "onError",
+  "missingLimits",
+] as const satisfies readonly (keyof AcquireRequest)[];
+
+/** What is consumed of another resource, checked. */
+export interface CheckedAlso {
+  readonly resource: string;
+  readonly amounts: AmountsByName;
+}
+
+const NO_OTHERS: readonly CheckedAlso[] = Object.freeze([]);
+
+/** A request after its checks. */
+export interface CheckedRequest {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly amounts: AmountsByName;
+  /** Other resources of the same call; none for most. */
+  readonly also: readonly CheckedAlso[];
+  readonly limits: readonly Limit[] | undefined;
+  readonly onUnavailable: OnUnavailable | undefined;
+  readonly maxWaitMs: number;
+  readonly signal: AbortSignal | undefined;
+  readonly missingLimits: MissingLimits | undefined;
+}
+
+/**
+ * Whether a request can be decided on the fast path: it does not wait, and whatever it says beyond
+ * entity, resource and amounts is known to be valid without checking each part.
+ */
+export function isPlain(request: AcquireRequest): boolean {
+  if (!isLiteral(request) || typeof request.entityId !== "string") return false;
+  for (const name in request) {
+    if (name === "entityId" || name === "resource" || name === "consume") continue;
+    if (!isPlainOption(name as keyof AcquireRequest, request)) return false;
+  }
+  return true;
+}
+
+function isPlainOption(name: keyof AcquireRequest, request: AcquireRequest): boolean {
+  const value = request[name];
+  if (value === undefined) return REQUEST_FIELDS.includes(name);
+  if (name === "limits") return isCheckedList(request.limits ?? []);
+  if (name === "onUnavailable") return value === "allow" || value === "block";
+  if (name === "missingLimits") return value === "ignore" || value === "error";
+  if (name === "maxWaitSeconds") return value === 0;
+  return false;
+}
+
+export function checkAcquireRequest(request: AcquireRequest): CheckedRequest {
+  if (typeof request !== "object" || request === null) {
+    throw new ValidationError("request", request, `expected an object, got ${show(request)}`);
+  }
+  const { maxWaitSeconds = 0, onUnavailable, missingLimits } = request;
+  if (typeof maxWaitSeconds !== "number" || !(maxWaitSeconds >= 0)) {
+    throw new ValidationError(
+      "maxWaitSeconds",
+      maxWaitSeconds,
+      `expected a number >= 0, got ${show(maxWaitSeconds)}`,
+    );
+  }
+  const { entityId, resource, limits } = checkTarget(request, REQUEST_FIELDS);
+  if (request.onError !== undefined) checkOnError(request.onError);
+  return {
+    entityId,
+    resource,
+    limits,
+    amounts: checkAmounts("consume", request.consume, 0),
+    also: checkAlso(request),
+    onUnavailable: onUnavailable === undefined ? undefined : checkOnUnavailable(onUnavailable),
+    maxWaitMs: maxWaitSeconds * 1000,
+    signal: checkSignal(request.signal),
+    missingLimits: missingLimits === undefined ? undefined : checkMissingLimits(missingLimits),
+  };
+}
+
+function checkAlso({ also, resource, limits }: AcquireRequest): readonly CheckedAlso[] {
+  if (also === undefined) return NO_OTHERS;
+  if (!Array.isArray(also) || also.length > ALSO_MAX) {
+    const came = Array.isArray(also) ? `${also.length} of them` : show(also);
+    const reason = `expected at most ${ALSO_MAX} of { resource, consume }, got ${came}`;
+    throw new ValidationError("also", also, reason);
+  }
+  if (limits !== undefined && also.length > 0) {
+    const reason = "limits of a call are for one resource: leave out either also or limits";
+    throw new ValidationError("also", also, reason);
+  }
+  const seen = new Set([resource]);
+  return (also as readonly AlsoRequest[]).map((part, at) => {
+    checkFields(`also[${at}]`, part, ["resource", "consume"]);
+    const name = checkResource(part.resource);
+    if (seen.has(name)) {
+      const reason = `the resource "${name}" is given twice`;
+      throw new ValidationError(`also[${at}].resource`, name, reason);
+    }
+    seen.add(name);
+    return { resource: name, amounts: checkAmounts(`also[${at}].consume`, part.consume, 0) };
+  });
+}
+
+function checkSignal(signal: AbortSignal | undefined): AbortSignal | undefined {
+  if (signal === undefined || typeof signal?.throwIfAborted === "function") return signal;
+  throw new ValidationError("signal", signal, `expected an AbortSignal, got ${show(signal)}`);
+}
+
+/** Entity, resource and limits, as every question about a bucket names them. */
+export function checkTarget(
+  target: {
+    readonly entityId: string;
+    readonly resource: string;
+    readonly limits?: readonly LimitInput[] | undefined;
+  },
+  fields: readonly string[] = TARGET_FIELDS,
+): { entityId: string; resource: string; limits: readonly Limit[] | undefined } {
+  checkFields("request", target, fields);
+  return {
+    entityId: checkEntityId(target.entityId),
+    resource: checkResource(target.resource),
+    limits: target.limits === undefined ? undefined : checkLimits(target.limits),
+  };
+}
+
+/**
+ * `error` refuses a name that the entity has no limit for, with a `ValidationError`. `ignore` takes
+ * it as unlimited for that entity; ancestors that have the limit still count it.
+ *
+ * @example
+ * ```ts
+ * import { RateLimiter, type MissingLimits } from 'zae-limiter';
+ * const missingLimits: MissingLimits = 'ignore';
+ * const limiter = await RateLimiter.open('memory:', { missingLimits });
+ * await limiter.repository.limits.setSystem(['rpm:10']);
+ * const lease = await limiter.acquire({
+ *   entityId: 'key-1', resource: 'gpt-4', consume: { rpm: 1, tpm: 500 },
+ * });
+ * console.log(lease.consumed); // { rpm: 1 }
+ * await limiter.close();
+ * ```
+ */
+export type MissingLimits = "error" | "ignore";
+
+/** Checks a mode that came from outside; `undefined` where none was given. */
+export function checkMissingLimits(value: unknown): MissingLimits | undefined {
+  return value === undefined ? undefined : checkEither("missingLimits", value, "error", "ignore");
+}
+
+/**
+ * How `run` ends the lease when the work throws: `rollback` (default) refunds it, `commit` keeps
+ * what was consumed and writes the adjustments. A function decides by the error. The error is
+ * rethrown either way.
+ *
+ * @example
+ * ```ts
+ * import { RateLimiter, type OnError } from 'zae-limiter';
+ * const limiter = await RateLimiter.open('memory:');
+ * const call = { entityId: 'key-1', resource: 'gpt-4', limits: ['tpd:1000/day'] };
+ * // The model has produced the tokens, whether the client still listens or not.
+ * const onError: OnError = (error) =>
+ *   error instanceof Error && error.name === 'AbortError' ? 'commit' : 'rollback';
+ * const stream = async () => { throw new DOMException('hung up', 'AbortError'); };
+ * await limiter.run({ ...call, consume: { tpd: 400 }, onError }, stream).catch(() => undefined);
+ * console.log((await limiter.available(call))['tpd']); // 600
+ * await limiter.close();
+ * ```
+ */
+export type OnError = LeaseEnd | ((error: unknown) => LeaseEnd);
+
+/** How a lease ends. */
+export type LeaseEnd = "rollback" | "commit";
+
+/** Checks a choice that came from outside; `undefined` where none was given. */
+function checkOnError(value: unknown): OnError | undefined {
+  if (value === undefined || typeof value === "function") return value as OnError | undefined;
+  return checkEnd(value);
+}
+
+/**
+ * How the lease ends after this error. A function that throws or returns something else must not
+ * hide the error of the work: the process is warned, and the default applies.
+ */
+export function endAfter(onError: OnError | undefined, error: unknown): LeaseEnd {
+  if (typeof onError !== "function") return onError ?? "rollback";
+  try {
+    return checkEnd(onError(error));
+  } catch (failure) {
+    process.emitWarning("The function `onError` failed, so the lease is rolled back", {
+      code: "ZAEL_ON_ERROR_FAILED",
+      detail: String(failure),
+    });
+    return "rollback";
+  }
+}
+
+function checkEnd(value: unknown): LeaseEnd {
+  return checkEither("onError", value, "rollback", "commit");
+}

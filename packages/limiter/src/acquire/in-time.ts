@@ -1,0 +1,33 @@
+/** Ends calls at their deadlines. */
+
+import { Deadline } from "../base/deadline.ts";
+import type { Timer } from "../base/timer.ts";
+import { tooLate } from "../domain/errors/unavailability.ts";
+import type { RepositoryInternals } from "../repository/internals.ts";
+
+const LATE: unique symbol = Symbol("late");
+
+/** Returns the result of the work before the deadline; afterwards the work goes on unobserved. */
+export async function inTime<T>(timer: Timer, deadline: Deadline, work: Promise<T>): Promise<T> {
+  const done = new AbortController();
+  const late = timer.sleep(Math.max(0, deadline.leftMs), done.signal).then((): typeof LATE => LATE);
+  try {
+    const result: T | typeof LATE = await Promise.race([work, late]);
+    if (result !== LATE) return result;
+  } finally {
+    // With a reason of its own, since Node.js would make an expensive one.
+    done.abort(LATE);
+  }
+  throw tooLate();
+}
+
+/** Whether the store answers in time. Never throws. */
+export async function answers(internals: RepositoryInternals, timeoutMs: number): Promise<boolean> {
+  const { timer } = internals;
+  try {
+    await inTime(timer, new Deadline(timer, timeoutMs), internals.ping(timeoutMs));
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,48 @@
+/** What a lease was granted for, and what all leases of a limiter have in common. */
+
+import type { BucketStore } from "../../buckets/bucket-store.ts";
+import type { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
+import type { OnUnavailable } from "../../domain/errors/unavailability.ts";
+import type { Limit } from "../../domain/limit.ts";
+import type { MissingLimits } from "../acquire-request.ts";
+import type { AmountsByName } from "../amounts.ts";
+import type { LeaseWarning, LimiterEvent } from "../events.ts";
+import type { Granted } from "./holding.ts";
+
+/** What a lease consumes from. */
+export interface LeaseTarget {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly limits?: readonly Limit[] | undefined;
+  readonly onUnavailable?: OnUnavailable | undefined;
+  readonly missingLimits?: MissingLimits | undefined;
+}
+
+/** What leases have in common. */
+export interface LeaseHost {
+  readonly buckets: BucketStore;
+  /** Consumes more of the target, or throws; `undefined`: an outage let it pass uncounted. */
+  takeMore(
+    target: LeaseTarget,
+    amounts: AmountsByName,
+    acquireId: string | undefined,
+  ): Promise<Granted | undefined>;
+  /** What to do when an adjustment cannot be written: `true` lets it pass with a warning. */
+  adjustmentFailed(target: LeaseTarget, cause: RateLimiterUnavailable): boolean;
+  /** Whether an event would reach a listener. */
+  readonly isHeard: boolean;
+  /** Whether a call waits for tokens, so that refunds are worth telling. */
+  readonly isAwaited: boolean;
+  tell(event: LimiterEvent): void;
+  /** So many whole tokens of a bucket were given back. */
+  refunded(bucket: { entityId: string; resource: string }, tokens: AmountsByName): void;
+  /** Refuses names that none of the limits has, unless the target ignores those. */
+  checkNames(
+    target: LeaseTarget,
+    field: string,
+    amounts: AmountsByName,
+    limits: readonly Limit[],
+  ): void;
+  /** Tells of amounts that could not be applied as they were given. */
+  warn(warning: LeaseWarning): void;
+}

@@ -1,0 +1,173 @@
+/** What a queue of waiters knows: the last answer of the store, and the refunds since. */
+
+import { accruedMilli, retryAfterMs } from "../../core/bucket.ts";
+import { floorDiv } from "../../core/integers.ts";
+import type { Limit } from "../../domain/limit.ts";
+import { type LimitStatus, secondsUntilFull } from "../../domain/limit-status.ts";
+import { bucketId } from "../../records/keys.ts";
+import type { CheckedRequest } from "../acquire-request.ts";
+import type { AmountsByName } from "../amounts.ts";
+import { Refusal } from "../decision.ts";
+
+/** The parts of a call that a queue needs. */
+export type QueueRequest = Pick<CheckedRequest, "entityId" | "resource" | "limits" | "amounts">;
+
+/** The last answer of the store. */
+interface Answer {
+  readonly statuses: readonly LimitStatus[];
+  readonly limits: readonly Limit[] | undefined;
+  /** When the answer came: balances are those of that time. */
+  readonly seenAtMs: number;
+  /** When the store showed the oldest state that the answer goes by. */
+  readonly shownAtMs: number;
+  /** What this process has refunded since, by bucket and limit. */
+  readonly refunded: Map<string, number>;
+}
+
+/** How long a cached state may refuse requests, in milliseconds. */
+const KNOWN_MS = 1000;
+
+/** Returns the oldest time for `know` at which an answer is not stale yet when it comes. */
+export function oldestFresh(nowMs: number): number {
+  return nowMs - KNOWN_MS + 1;
+}
+
+export class QueueState {
+  /** Names of the buckets its requests consume from: of the entity and of its ancestors. */
+  readonly heardOf = new Set<string>();
+  /** All refunds so far, by bucket and limit. */
+  readonly #given = new Map<string, number>();
+  #answer: Answer | undefined;
+
+  /** Returns whether the answer is too old to refuse a request. */
+  isStale(nowMs: number): boolean {
+    if (this.#answer === undefined) return false;
+    const ageMs = nowMs - this.#answer.shownAtMs;
+    return ageMs < 0 || ageMs >= KNOWN_MS;
+  }
+
+  /** All refunds so far: a request that asks now may not see later ones in its answer. */
+  given(): AmountsByName {
+    return new Map(this.#given);
+  }
+
+  /** Returns the refunds since. */
+  givenSince(before: AmountsByName): Map<string, number> {
+    const since = new Map<string, number>();
+    for (const [at, amount] of this.#given) {
+      const more = amount - (before.get(at) ?? 0);
+      if (more > 0) since.set(at, more);
+    }
+    return since;
+  }
+
+  /** Records a refund to one of its buckets. */
+  refund(bucketName: string, amounts: AmountsByName): void {
+    addAt(this.#given, bucketName, amounts);
+    if (this.#answer !== undefined) addAt(this.#answer.refunded, bucketName, amounts);
+  }
+
+  /**
+   * Records an answer to a request that asked after the refunds `before`. A call for several
+   * resources tells the queue about the one that it is for.
+   */
+  know(
+    all: readonly LimitStatus[],
+    { limits, also, resource }: CheckedRequest,
+    before: AmountsByName,
+    nowMs: number,
+    shownMs: number,
+  ): void {
+    const isOwn = (status: LimitStatus) => status.resource === resource;
+    const statuses = also.length === 0 ? all : all.filter(isOwn);
+    const refunded = this.givenSince(before);
+    const shownAtMs = Math.min(nowMs, shownMs);
+    this.#answer = { statuses, limits, seenAtMs: nowMs, shownAtMs, refunded };
+    for (const status of statuses) this.heardOf.add(bucketId(status));
+  }
+
+  /**
+   * Returns the answer for a request behind those that need `ahead`; `undefined` when nothing is
+   * known. Limits given with a call say nothing about calls with other limits.
+   */
+  behind(request: QueueRequest, ahead: AmountsByName, nowMs: number): Refusal | undefined {
+    const known = this.#answer;
+    if (known === undefined || !sameLimits(known.limits, request.limits)) return undefined;
+    const elapsedMs = Math.max(0, nowMs - known.seenAtMs);
+    return new Refusal(
+      known.statuses.map((status) =>
+        statusBehind(status, {
+          requested: request.amounts.get(status.limitName) ?? 0,
+          ahead: ahead.get(status.limitName) ?? 0,
+          elapsedMs,
+          refunded: known.refunded.get(`${bucketId(status)} ${status.limitName}`) ?? 0,
+        }),
+      ),
+    );
+  }
+}
+
+function addAt(sums: Map<string, number>, bucketName: string, amounts: AmountsByName): void {
+  for (const [name, amount] of amounts) {
+    const at = `${bucketName} ${name}`;
+    sums.set(at, (sums.get(at) ?? 0) + amount);
+  }
+}
+
+function sameLimits(
+  left: readonly Limit[] | undefined,
+  right: readonly Limit[] | undefined,
+): boolean {
+  if (left === undefined || right === undefined) return left === right;
+  return left.length === right.length && left.every((one, at) => right[at]?.equals(one) === true);
+}
+
+/** The place of a request in the queue. */
+interface PlaceInLine {
+  readonly requested: number;
+  /** Tokens that the requests ahead need. */
+  readonly ahead: number;
+  /** Milliseconds since the store reported the status. */
+  readonly elapsedMs: number;
+  /** Tokens this process has refunded since then. */
+  readonly refunded: number;
+}
+
+/** Returns the status with a wait that includes the requests ahead. */
+function statusBehind(status: LimitStatus, place: PlaceInLine): LimitStatus {
+  const { limit } = status;
+  const { requested } = place;
+  const balanceMilli = balanceNow(status, place);
+  const missingMilli = (place.ahead + requested) * 1000 - balanceMilli;
+  const isGate = !limit.soft && status.bypassed !== true;
+  const exceeded = isGate && requested > 0 && missingMilli > 0;
+  const waitMs =
+    requested > limit.capacity ? Number.POSITIVE_INFINITY : retryAfterMs(missingMilli, limit.rate);
+  const available = floorDiv(balanceMilli, 1000);
+  return {
+    ...status,
+    available,
+    requested,
+    exceeded,
+    retryAfterSeconds: exceeded ? waitMs / 1000 : 0,
+    fullAfterSeconds: secondsUntilFull(balanceMilli, limit.rate),
+    deficit: Math.max(0, requested - available),
+  };
+}
+
+/** Returns the balance now; where the status was rounded, the highest it may have been. */
+function balanceNow(status: LimitStatus, { elapsedMs, refunded }: PlaceInLine): number {
+  const { rate } = status.limit;
+  const accrued = accruedMilli(rate, elapsedMs, 0);
+  const seen =
+    Number.isFinite(status.retryAfterSeconds) && status.exceeded
+      ? status.requested * 1000 - missedMilli(status)
+      : status.available * 1000 + 999;
+  return Math.min(rate.capacityMilli, seen + accrued + refunded * 1000);
+}
+
+/** Returns what was missing, computed from the time in which it accrues. */
+function missedMilli({ limit: { rate }, retryAfterSeconds }: LimitStatus): number {
+  const waitMs = Math.round(retryAfterSeconds * 1000);
+  return accruedMilli(rate, waitMs - 1, 0);
+}

@@ -1,0 +1,67 @@
+/** The port of consuming: what an acquire and its lease ask of the buckets of one namespace. */
+
+import type { Deadline } from "../base/deadline.ts";
+import type { Adjustment, Leg, LegOutcome, Link } from "./leg.ts";
+
+export type ConsumeResult =
+  | { readonly outcome: "granted"; readonly legs: readonly LegOutcome[] }
+  | {
+      readonly outcome: "refused";
+      /** The balances of each leg. */
+      readonly balancesMilli: readonly (readonly number[])[];
+      /** Decided by cached states; balances of other legs may have been read for it. */
+      readonly local: boolean;
+      /** The legs without a bucket: what they cascade to may be older than all other states. */
+      readonly withoutBucket?: readonly Leg[];
+      /** When the store showed the oldest state that decided; absent: just now. */
+      readonly shownAtMs?: number;
+    }
+  /** A bucket was built from newer limits than a leg has: read them again. */
+  | { readonly outcome: "outdated" }
+  /** Entities cascade otherwise than the legs say: make the legs from these links, leg by leg. */
+  | { readonly outcome: "relinked"; readonly links: readonly Link[] };
+
+export interface BucketCallOptions {
+  /** When the call ends, retries included; the store's own setting when absent. */
+  readonly deadline?: Deadline;
+}
+
+export interface LinkOptions extends BucketCallOptions {
+  /** Whether a stored level says that acquires cascade; asked where the bucket does not say. */
+  readonly policy?: () => Promise<boolean | undefined>;
+  /** Asks the store instead of using a state that was cached for longer than a moment. */
+  readonly fresh?: boolean;
+}
+
+export interface ConsumeOptions extends BucketCallOptions {
+  /** `false`: read each bucket before consuming, instead of trusting its cached state. */
+  readonly speculative?: boolean;
+  /** A consume that still waits for others leaves when the signal aborts. */
+  readonly signal?: AbortSignal | undefined;
+  /** Called when a leg was refunded because another one was refused or failed. */
+  readonly onRefunded?: ((leg: Leg) => void) | undefined;
+}
+
+export interface BucketConsumer {
+  /** Whether the store is in this process, with its records: nothing it does can hang. */
+  readonly embedded: boolean;
+  /** Aborts when the store is closed. */
+  readonly closed: AbortSignal;
+  /** Version of parent links; incremented when this process changes one. */
+  readonly relinks: number;
+  /** Returns the parent link of an entity, from its bucket or its record. */
+  linkOf(entityId: string, resource: string, options?: LinkOptions): Promise<Link>;
+  /** Consumes from all legs or none; no promise where cached states refuse. */
+  consume(legs: readonly Leg[], options?: ConsumeOptions): ConsumeResult | Promise<ConsumeResult>;
+  /**
+   * Never refuses. A bucket that has expired is created again where something is consumed, unless
+   * its entity or namespace was deleted; a refund to a bucket that is gone does nothing.
+   */
+  adjust(adjustment: Adjustment, options?: BucketCallOptions): Promise<void>;
+  /** Refunds, and never throws: a failure is repeated, then reported as a warning. */
+  refund(adjustment: Adjustment, options?: BucketCallOptions): Promise<void>;
+  /** The balances of each leg, shards summed; a bucket that is not there is full. */
+  read(legs: readonly Leg[], options?: BucketCallOptions): Promise<readonly (readonly number[])[]>;
+  /** Waits for refunds in the background. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,142 @@
+/**
+ * Resets and top-ups of all shards of a bucket: one transaction with the record that makes them
+ * happen once. Balances change by a difference, so consumes of other clients are not undone.
+ */
+
+import { tooBusy } from "../../../domain/errors/unavailability.ts";
+import { bucketKey, entityKey } from "../../../records/keys.ts";
+import {
+  asRead,
+  incarnationOf,
+  madeBefore,
+  type OperationResult,
+  operationKey,
+} from "../../../records/operation-record.ts";
+import type { RecordContext } from "../../../records/record-context.ts";
+import type { Item } from "../../../storage/item.ts";
+import type { Write } from "../../../storage/item-store.ts";
+import type { BalanceOperation } from "../../bucket-admin.ts";
+import { splitByRoom } from "../../top-up.ts";
+import { type BalanceAt, balanceOf, balancesAt } from "../plan/balance-at.ts";
+import { decoded, type SeenBucket } from "../plan/seen-bucket.ts";
+import { WritePlan } from "../plan/write-plan.ts";
+import type { CachedStates } from "../state/cached-states.ts";
+
+const ATTEMPTS_MAX = 20;
+/** Until then a limit that is filled is stored as clients without remainders understand it. */
+const EXACT_ATTEMPTS = 10;
+
+export class BucketOperations {
+  readonly #context: RecordContext;
+  readonly #states: CachedStates;
+
+  constructor(context: RecordContext, states: CachedStates) {
+    this.#context = context;
+    this.#states = states;
+  }
+
+  /** Makes the operation, or returns the earlier result when it was made before. */
+  async make(operation: BalanceOperation): Promise<OperationResult> {
+    const { store, namespaceId, clock } = this.#context;
+    const { entityId, resource } = operation;
+    const keys = [
+      operationKey(namespaceId, operation),
+      entityKey(namespaceId, entityId),
+      bucketKey(namespaceId, entityId, resource, 0),
+    ];
+    for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
+      const [record, entity, first] = await store.getMany(keys, { consistent: true });
+      const nowMs = clock();
+      const incarnation = incarnationOf(entity);
+      const before = madeBefore(record, operation, incarnation, nowMs);
+      if (before !== undefined) return before;
+      const shards = await this.#shardsOf(operation, decoded(first), nowMs);
+      const isExact = attempt <= EXACT_ATTEMPTS;
+      const { writes, result } = this.#plan(operation, shards, nowMs, isExact);
+      const [recordItem, ...others] = operation.recordsOf(result, { incarnation, nowMs });
+      const { ok } = await store.transact([
+        { put: recordItem as Item, condition: asRead(record) },
+        ...others.map((put) => ({ put })),
+        ...writes,
+      ]);
+      for (const { shard } of shards) {
+        this.#states.forget(bucketKey(namespaceId, entityId, resource, shard).PK);
+      }
+      if (ok) return result;
+    }
+    throw tooBusy("The bucket changed too often to be written in time");
+  }
+
+  /** Returns the shards that exist; none of an expired bucket, which would be full again. */
+  async #shardsOf(
+    { entityId, resource }: BalanceOperation,
+    first: SeenBucket | undefined,
+    nowMs: number,
+  ): Promise<SeenBucket[]> {
+    if (first === undefined || (first.ttl !== undefined && first.ttl * 1000 <= nowMs)) return [];
+    if (first.shardCount === 1) return [first];
+    const { store, namespaceId } = this.#context;
+    const keys = Array.from({ length: first.shardCount }, (_, shard) =>
+      bucketKey(namespaceId, entityId, resource, shard),
+    );
+    const items = await store.getMany(keys, { consistent: true });
+    return items.flatMap((item) => decoded(item) ?? []);
+  }
+
+  #plan(
+    { additionOf }: BalanceOperation,
+    shards: readonly SeenBucket[],
+    nowMs: number,
+    isExact: boolean,
+  ): { writes: Write[]; result: OperationResult } {
+    const balances = shards.map((shard) => balancesAt(shard, nowMs));
+    const plans = shards.map((shard) => {
+      const plan = new WritePlan();
+      plan.requireSeen(shard, nowMs);
+      return plan;
+    });
+    const amounts: Record<string, number> = {};
+    for (const name of new Set(balances.flatMap((limits) => [...limits.keys()]))) {
+      const addition = additionOf(name);
+      if (addition === undefined) continue;
+      const rooms = balances.map((limits) => {
+        const balance = limits.get(name);
+        return balance === undefined ? 0 : balance.share.capacityMilli - balanceOf(balance);
+      });
+      const parts = splitByRoom(addition, rooms);
+      parts.forEach((part, at) => {
+        const [plan, balance] = [plans[at], balances[at]?.get(name)];
+        if (plan === undefined || balance === undefined) return;
+        const isFilled = part >= (rooms[at] as number);
+        if (isExact && isFilled && isFullByRemainder(balance, part)) fill(plan, name, balance);
+        else plan.add(`b_${name}_tk`, part);
+      });
+      amounts[name] = Math.floor(parts.reduce((sum, part) => sum + part, 0) / 1000);
+    }
+    const { namespaceId } = this.#context;
+    const writes = plans.flatMap((plan, at): Write[] => {
+      if (plan.isEmpty) return [];
+      const { entityId, resource, shard } = shards[at] as SeenBucket;
+      const update = bucketKey(namespaceId, entityId, resource, shard);
+      return [{ update, change: plan.change, condition: plan.condition }];
+    });
+    return { writes, result: { shards: shards.length, amounts } };
+  }
+}
+
+/** Whether a limit is full with the addition, and only because of its remainder. */
+function isFullByRemainder({ stored, share, accruedMin }: BalanceAt, part: number): boolean {
+  return stored.tokensMilli + accruedMin + part < share.capacityMilli;
+}
+
+/**
+ * Fills a limit without its remainder, which clients of the Python library know nothing of: they
+ * would miss a part of a token, and refuse a call for all that the limit has. The write fails if
+ * other clients have consumed from the limit meanwhile.
+ */
+function fill(plan: WritePlan, name: string, { stored, share, accruedMin }: BalanceAt): void {
+  plan.require({ is: "=", name: `b_${name}_tk`, value: stored.tokensMilli });
+  plan.require({ is: "=", name: `b_${name}_rr`, value: stored.remainder });
+  plan.set(`b_${name}_tk`, share.capacityMilli - accruedMin);
+  plan.remove(`b_${name}_rr`);
+}

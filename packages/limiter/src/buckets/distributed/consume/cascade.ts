@@ -1,0 +1,131 @@
+/** Consumes the legs of a cascading call as `legs.ts` decides: all of them or none. */
+
+import type { Deadline } from "../../../base/deadline.ts";
+import { RateLimiterUnavailable } from "../../../domain/errors/errors.ts";
+import { consumes } from "../../gating.ts";
+import { type Leg, refundOf } from "../../leg.ts";
+import type { BucketStates } from "../state/bucket-states.ts";
+import type { ShardRequests } from "../state/shard-requests.ts";
+import type { Adjustments } from "./adjustments.ts";
+import type { Consumer } from "./consumer.ts";
+import { drive } from "./driver.ts";
+import { goesAgain, type LegsHistory, type LegsStep, newLegsHistory, nextOfLegs } from "./legs.ts";
+import type { Answer } from "./step.ts";
+
+export interface CascadeParts {
+  readonly states: BucketStates;
+  readonly requests: ShardRequests;
+  readonly consumer: Consumer;
+  readonly adjustments: Adjustments;
+  readonly weigh: (legs: readonly Leg[], deadline: Deadline) => Promise<Balances>;
+}
+
+export interface CascadeOptions {
+  readonly deadline: Deadline;
+  readonly signal: AbortSignal | undefined;
+  /** Told when a leg is refunded because another one was refused or failed. */
+  readonly onRefunded: ((leg: Leg) => void) | undefined;
+}
+
+type Balances = readonly (readonly number[])[];
+
+export class Cascade {
+  readonly #parts: CascadeParts;
+
+  constructor(parts: CascadeParts) {
+    this.#parts = parts;
+  }
+
+  /** Consumes all legs; otherwise what was consumed has been refunded. */
+  async consume(
+    legs: readonly Leg[],
+    options: CascadeOptions,
+  ): Promise<Pick<LegsHistory, "answers" | "failures">> {
+    let history = newLegsHistory(legs);
+    const decide = () => {
+      if (history.weighed !== undefined && !history.isSecond && goesAgain(legs, history)) {
+        history = { ...newLegsHistory(legs), isRead: true, isSecond: true };
+      }
+      const step = nextOfLegs(legs, history, this.#parts.states);
+      return step === undefined ? undefined : [step];
+    };
+    await drive(decide, async (step) => {
+      history = await this.#perform(step, legs, history, options);
+    });
+    return history;
+  }
+
+  /** Refunds what the legs were answered with. */
+  async refund(
+    legs: readonly Leg[],
+    answers: readonly (Answer | undefined)[],
+    { deadline, onRefunded }: Pick<CascadeOptions, "deadline" | "onRefunded">,
+  ): Promise<void> {
+    const refunds = legs.flatMap((leg, position) => {
+      const answer = answers[position];
+      if (answer?.kind !== "consumed" || !consumes(leg.amountsMilli)) return [];
+      onRefunded?.(leg);
+      return refundOf(leg, answer.parts);
+    });
+    await Promise.all(refunds.map((refund) => this.#parts.adjustments.refund(refund, deadline)));
+  }
+
+  async #perform(
+    step: LegsStep,
+    legs: readonly Leg[],
+    history: LegsHistory,
+    options: CascadeOptions,
+  ): Promise<LegsHistory> {
+    const chosen = step.legs.map((position) => legs[position] as Leg);
+    switch (step.do) {
+      case "read":
+        await Promise.all(chosen.map((leg) => this.#read(leg, options.deadline)));
+        return { ...history, isRead: true };
+      case "consume":
+        return this.#consume(step.legs, chosen, history, options);
+      case "refund":
+        await this.refund(legs, history.answers, options);
+        return { ...history, isRefunded: true };
+      case "weigh":
+        return { ...history, weighed: await this.#weigh(chosen, options.deadline) };
+    }
+  }
+
+  /** The refusal is certain already: a store that fails now does not change it. */
+  async #weigh(legs: readonly Leg[], deadline: Deadline): Promise<Balances> {
+    try {
+      return await this.#parts.weigh(legs, deadline);
+    } catch (error) {
+      if (!(error instanceof RateLimiterUnavailable)) throw error;
+      return legs.map(({ amountsMilli }) => amountsMilli.map(() => Number.NEGATIVE_INFINITY));
+    }
+  }
+
+  async #consume(
+    positions: readonly number[],
+    legs: readonly Leg[],
+    history: LegsHistory,
+    { deadline, signal }: CascadeOptions,
+  ): Promise<LegsHistory> {
+    const { consumer } = this.#parts;
+    const settled = await Promise.allSettled(
+      legs.map((leg) => consumer.consume(leg, deadline, signal)),
+    );
+    const answers = [...history.answers];
+    const failures = [...history.failures];
+    settled.forEach((result, at) => {
+      if (result.status === "fulfilled") answers[positions[at] as number] = result.value;
+      else failures.push(result.reason);
+    });
+    return { ...history, answers, failures };
+  }
+
+  /** A leg that is too busy to be read is left to the consume. */
+  async #read(leg: Leg, deadline: Deadline): Promise<void> {
+    try {
+      await this.#parts.requests.read(leg, 0, deadline);
+    } catch (error) {
+      if (!(error instanceof RateLimiterUnavailable) || !error.keyRange) throw error;
+    }
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * Decides how the legs of a cascading call are consumed: all or none. Pure.
+ *
+ * Legs are independent items. Those that are likely to refuse go before the others, the rest in
+ * parallel; when one is refused or fails, those that were consumed are refunded. Two calls may then
+ * have blocked each other, each holding what the other needed: a call of which only a part was
+ * refused checks the refused legs again after the refund, and if they have enough now, consumes leg
+ * by leg. All calls use the same order then, from the child up, so that one of them is granted.
+ */
+
+import { exceeds, fits, gatesOf } from "../../gating.ts";
+import type { Leg } from "../../leg.ts";
+import type { BucketStates } from "../state/bucket-states.ts";
+import type { Answer } from "./step.ts";
+
+export type LegsStep =
+  /** Reads legs of which nothing is known: only then the scarce ones can go first. */
+  | { readonly do: "read"; readonly legs: readonly number[] }
+  | { readonly do: "consume"; readonly legs: readonly number[] }
+  | { readonly do: "refund"; readonly legs: readonly number[] }
+  | { readonly do: "weigh"; readonly legs: readonly number[] };
+
+export interface LegsHistory {
+  /** The legs of which nothing was known were read. */
+  readonly isRead: boolean;
+  /** Aligned with the legs; missing for those that were not reached or failed. */
+  readonly answers: readonly (Answer | undefined)[];
+  readonly failures: readonly unknown[];
+  readonly isRefunded: boolean;
+  /** What the refused legs have after the refund. */
+  readonly weighed: readonly (readonly number[])[] | undefined;
+  /** The second time each leg goes by itself. */
+  readonly isSecond: boolean;
+}
+
+export function newLegsHistory(legs: readonly Leg[]): LegsHistory {
+  return {
+    isRead: false,
+    answers: legs.map(() => undefined),
+    failures: [],
+    isRefunded: false,
+    weighed: undefined,
+    isSecond: false,
+  };
+}
+
+/** `undefined`: it is decided, by the answers and failures of the history. */
+export function nextOfLegs(
+  legs: readonly Leg[],
+  history: LegsHistory,
+  states: BucketStates,
+): LegsStep | undefined {
+  const { answers, isRead, isSecond } = history;
+  if (isStopped(history)) return afterStop(history);
+  // Once a leg was consumed nothing is read: a read that fails would leave it consumed.
+  const isFirst = !isRead && answers.every(isPending);
+  const unknown = isFirst ? at(legs, (leg) => states.countOf(leg) === undefined) : [];
+  if (unknown.length > 0) return { do: "read", legs: unknown };
+  const open = at(answers, (answer) => answer === undefined);
+  if (open.length === 0) return undefined;
+  if (isSecond) return { do: "consume", legs: open.slice(0, 1) };
+  return { do: "consume", legs: firstOf(legs, open, states) };
+}
+
+/** Whether a second pass is worth it: the refused amounts would fit now. */
+export function goesAgain(legs: readonly Leg[], history: LegsHistory): boolean {
+  const { answers, weighed } = history;
+  if (weighed === undefined) return false;
+  const refused = at(answers, isRefused);
+  return refused.every((leg, position) => {
+    const { config, amountsMilli } = legs[leg] as Leg;
+    return fits(config, amountsMilli, weighed[position] as readonly number[]);
+  });
+}
+
+/** Those that go next: one that had too little, or hardly more than enough; else all together. */
+function firstOf(
+  legs: readonly Leg[],
+  open: readonly number[],
+  states: BucketStates,
+): readonly number[] {
+  const balances = open.map((leg) => {
+    const { config } = legs[leg] as Leg;
+    return states.lastBalances(legs[leg] as Leg, config).balancesMilli;
+  });
+  for (const times of [1, 2]) {
+    const scarce = open.find((leg, position) => {
+      const { config, amountsMilli } = legs[leg] as Leg;
+      const needed = gatesOf(config, amountsMilli).map((amount) => times * amount);
+      return exceeds(needed, balances[position] as readonly number[]);
+    });
+    if (scarce !== undefined) return [scarce];
+  }
+  return open;
+}
+
+function isStopped({ answers, failures }: LegsHistory): boolean {
+  return failures.length > 0 || answers.some((answer) => !isPending(answer) && !isConsumed(answer));
+}
+
+function afterStop(history: LegsHistory): LegsStep | undefined {
+  const { answers, failures, isRefunded, weighed, isSecond } = history;
+  const consumed = at(answers, isConsumed);
+  if (!isRefunded) return { do: "refund", legs: consumed };
+  const refused = at(answers, isRefused);
+  const partly =
+    failures.length === 0 &&
+    consumed.length > 0 &&
+    refused.length > 0 &&
+    !answers.some((answer) => answer?.kind === "outdated");
+  if (!partly || isSecond || weighed !== undefined) return undefined;
+  return { do: "weigh", legs: refused };
+}
+
+function isPending(answer: Answer | undefined): answer is undefined {
+  return answer === undefined;
+}
+
+function isConsumed(answer: Answer | undefined): boolean {
+  return answer?.kind === "consumed";
+}
+
+function isRefused(answer: Answer | undefined): boolean {
+  return answer?.kind === "refused";
+}
+
+/** The positions of those that pass. */
+function at<T>(values: readonly T[], passes: (value: T) => boolean): number[] {
+  return values.flatMap((value, position) => (passes(value) ? [position] : []));
+}

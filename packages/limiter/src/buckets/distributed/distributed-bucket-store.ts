@@ -1,0 +1,374 @@
+/**
+ * Buckets that any number of processes share, over any item store with conditional writes.
+ *
+ * A warm acquire is one write per leg and no read: the cached state of the bucket picks the form of
+ * the write, its conditions decide, and a write that fails returns the stored item to decide from
+ * again. Legs are independent items, so when one is refused the others are refunded.
+ */
+
+import { Deadline } from "../../base/deadline.ts";
+import type { Timer } from "../../base/timer.ts";
+import { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
+import type { StoredBucket } from "../../records/bucket-item.ts";
+import { bucketId, bucketKey, entityKey } from "../../records/keys.ts";
+import type { OperationResult } from "../../records/operation-record.ts";
+import type { RecordContext } from "../../records/record-context.ts";
+import { readShared } from "../../records/shared-reads.ts";
+import type { BalanceOperation, DeletedBuckets, StampScope, StoredState } from "../bucket-admin.ts";
+import type {
+  BucketCallOptions,
+  ConsumeOptions,
+  ConsumeResult,
+  LinkOptions,
+} from "../bucket-consumer.ts";
+import type { BucketStore } from "../bucket-store.ts";
+import type { BucketWarning } from "../bucket-warning.ts";
+import { NO_FAST_PATH } from "../fast-path.ts";
+import { type Adjustment, type BucketConfig, type Leg, type Link, refundOf } from "../leg.ts";
+import {
+  byPolicy,
+  effectiveLink,
+  hasPolicy,
+  linkChange,
+  linkIn,
+  linkInRecord,
+  NO_POLICY,
+} from "../link.ts";
+import { BucketOperations } from "./admin/bucket-operations.ts";
+import { BucketStamps } from "./admin/bucket-stamps.ts";
+import { Reconfiguration } from "./admin/reconfiguration.ts";
+import { Adjustments } from "./consume/adjustments.ts";
+import {
+  type Answers,
+  areConsumed,
+  balancesBefore,
+  grantedBy,
+  isCertain,
+  isRefusedAnyway,
+  refusedBy,
+  refusedLocally,
+} from "./consume/answers.ts";
+import { Cascade } from "./consume/cascade.ts";
+import { Changes } from "./consume/changes.ts";
+import { Consumer } from "./consume/consumer.ts";
+import { Driver } from "./consume/driver.ts";
+import type { Orphan } from "./consume/group.ts";
+import { LinkChecks } from "./consume/link-checks.ts";
+import { balanceAt, balanceOf } from "./plan/balance-at.ts";
+import { decoded } from "./plan/seen-bucket.ts";
+import { BUCKET_EXISTS } from "./plan/write-plan.ts";
+import { Merger } from "./shards/merger.ts";
+import { type SplitNotice, Splitter } from "./shards/splitter.ts";
+import { BucketItems } from "./state/bucket-items.ts";
+import { BucketStates } from "./state/bucket-states.ts";
+import { CachedStates } from "./state/cached-states.ts";
+import { ShardRequests } from "./state/shard-requests.ts";
+
+export interface DistributedBucketStoreOptions {
+  /** An idle bucket is kept this many times its time to fill; 0: without end. */
+  readonly ttlMultiplier: number;
+  readonly timeoutMs: number;
+  readonly timer: Timer;
+  /** The most shards that a bucket is split into; as many as there can be when absent. */
+  readonly maxShards?: number;
+  /** Clients of the Python library use the table: shards that are not needed any more stay. */
+  readonly keepsShards?: boolean;
+  /** Called when a refund has failed, or a bucket has all the shards there can be. */
+  readonly onWarning: (warning: BucketWarning) => void;
+  /** Called when a bucket has more shards than before. */
+  readonly onSplit?: ((notice: SplitNotice) => void) | undefined;
+}
+
+export class DistributedBucketStore implements BucketStore {
+  readonly embedded = false;
+  readonly fastPath = NO_FAST_PATH;
+  readonly #context: RecordContext;
+  readonly #options: DistributedBucketStoreOptions;
+  readonly #shards = new CachedStates();
+  readonly #states: BucketStates;
+  readonly #items: BucketItems;
+  readonly #stamps: BucketStamps;
+  readonly #operations: BucketOperations;
+  readonly #links: LinkChecks;
+  readonly #consumer: Consumer;
+  readonly #cascade: Cascade;
+  readonly #adjustments: Adjustments;
+  readonly #reconfiguration: Reconfiguration;
+  readonly #merger: Merger;
+  readonly #closing = new AbortController();
+  #relinks = 0;
+
+  constructor(context: RecordContext, options: DistributedBucketStoreOptions) {
+    this.#context = context;
+    this.#options = options;
+    const { timer, ttlMultiplier } = options;
+    this.#items = new BucketItems(context);
+    this.#stamps = new BucketStamps(context, this.#items, this.#shards);
+    this.#operations = new BucketOperations(context, this.#shards);
+    this.#links = new LinkChecks(context, this.#shards, options);
+    this.#states = new BucketStates(context, this.#shards, ttlMultiplier);
+    const requests = new ShardRequests(context, this.#states, this.#links, ttlMultiplier);
+    const splitter = new Splitter(context, this.#shards, this.#links, options);
+    const changes = new Changes(context, this.#states, ttlMultiplier);
+    this.#adjustments = new Adjustments(changes, { ...options, random: context.random });
+    const onOrphan = ({ leg, parts }: Orphan) => {
+      for (const refund of refundOf(leg, parts)) void this.refund(refund);
+    };
+    this.#merger = new Merger(context, this.#shards, options);
+    const workers = { requests, splitter, merger: this.#merger };
+    const driver = new Driver(context, this.#states, workers, { ...options, onOrphan });
+    this.#consumer = new Consumer(driver, timer);
+    this.#reconfiguration = new Reconfiguration(context, this.#shards, ttlMultiplier);
+    this.#cascade = new Cascade({
+      states: this.#states,
+      requests,
+      consumer: this.#consumer,
+      adjustments: this.#adjustments,
+      weigh: (legs, deadline) => this.read(legs, { deadline }),
+    });
+  }
+
+  get closed(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  get relinks(): number {
+    return this.#relinks;
+  }
+
+  /** From the cached state of the bucket; else bucket and record are read together. */
+  async linkOf(
+    entityId: string,
+    resource: string,
+    { policy: policyOf, fresh, ...options }: LinkOptions = {},
+  ): Promise<Link> {
+    const { namespaceId, store, clock } = this.#context;
+    const key = bucketKey(namespaceId, entityId, resource, 0);
+    const cached = this.#shards.get(key.PK)?.bucket;
+    if (cached !== undefined && fresh !== true) {
+      return effectiveLink(linkIn(cached), await policyOf?.());
+    }
+    const deadline = this.#deadline(options);
+    const observe = this.#shards.observe(key.PK);
+    const keys = [key, entityKey(namespaceId, entityId)];
+    const name = bucketId({ entityId, resource });
+    const [item, record] = await readShared(store, name, keys, deadline.timeoutMs);
+    const { bucket } = observe(decoded(item), clock());
+    const link = linkInRecord(record);
+    const policy = await policyOf?.();
+    if (bucket !== undefined && hasPolicy(bucket)) return effectiveLink(linkIn(bucket), policy);
+    if (policy !== undefined) return byPolicy(link, policy);
+    if (bucket === undefined) return link;
+    this.#links.met(key, bucket);
+    const seen = { entityId, link: linkIn(bucket) };
+    await this.#links.compare(key, seen, link, deadline.timeoutMs);
+    return link;
+  }
+
+  consume(
+    legs: readonly Leg[],
+    options: ConsumeOptions = {},
+  ): ConsumeResult | Promise<ConsumeResult> {
+    if (options.speculative === false) for (const leg of legs) this.#states.forgetAll(leg);
+    const nowMs = this.#context.clock();
+    const known = refusedLocally(this.#states, legs, nowMs);
+    if (known === undefined) return this.#ask(legs, this.#deadline(options), options);
+    const { balancesMilli, firsts } = known;
+    if (areComplete(balancesMilli)) {
+      const shownAtMs = this.#states.shownAtMs(legs, firsts, nowMs);
+      return refusedBy(legs, balancesMilli, true, firsts, shownAtMs);
+    }
+    return this.#refuse(legs, balancesMilli, true, this.#deadline(options));
+  }
+
+  /** Small, because an async function allocates room for all its variables with each call. */
+  async #ask(
+    legs: readonly Leg[],
+    deadline: Deadline,
+    options: ConsumeOptions,
+  ): Promise<ConsumeResult> {
+    const [first] = legs;
+    const isOne = legs.length === 1 && first !== undefined;
+    const answers = isOne
+      ? [await this.#consumer.consume(first, deadline, options.signal)]
+      : await this.#cascaded(legs, deadline, options);
+    return grantedBy(legs, answers) ?? this.#notGranted(legs, answers, deadline, options);
+  }
+
+  adjust(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {
+    return this.#adjustments.adjust(adjustment, this.#deadline(options));
+  }
+
+  refund(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {
+    return this.#adjustments.refund(adjustment, this.#deadline(options));
+  }
+
+  async read(
+    legs: readonly Leg[],
+    options: BucketCallOptions = {},
+  ): Promise<readonly (readonly number[])[]> {
+    const { namespaceId, store, clock } = this.#context;
+    const deadline = this.#deadline(options);
+    const keys = legs.map((leg) => bucketKey(namespaceId, leg.entityId, leg.resource, 0));
+    const observes = keys.map(({ PK }) => this.#shards.observe(PK));
+    const { timeoutMs } = deadline;
+    const items = await store.getMany(keys, { consistent: true, timeoutMs });
+    return Promise.all(
+      items.map(async (item, at) => {
+        const leg = legs[at] as Leg;
+        const first = decoded(item);
+        observes[at]?.(first, clock());
+        if (first === undefined) return leg.config.limits.map(({ rate }) => rate.capacityMilli);
+        const shards = await this.#items.shardsOf(first, deadline);
+        return leg.config.limits.map(({ name, rate }) =>
+          Math.min(rate.capacityMilli, total(shards, name, clock()) ?? rate.capacityMilli),
+        );
+      }),
+    );
+  }
+
+  async list(entityId: string, resource?: string): Promise<StoredState[]> {
+    const states: StoredState[] = [];
+    for await (const state of this.#items.ofEntity(entityId, resource)) states.push(state);
+    return states;
+  }
+
+  listResource(resource: string): AsyncGenerator<StoredState> {
+    return this.#items.ofResource(resource);
+  }
+
+  listAll(): AsyncGenerator<StoredState> {
+    return this.#items.ofNamespace();
+  }
+
+  async reconfigure(entityId: string, resource: string, config: BucketConfig): Promise<void> {
+    for (const shard of await this.#items.shardNumbers(entityId, resource)) {
+      await this.#reconfiguration.apply({ entityId, resource, shard }, config);
+    }
+  }
+
+  async relink(entityId: string, link: Link): Promise<boolean> {
+    let isComplete = true;
+    for (const key of await this.#items.allKeysOf(entityId)) {
+      const condition = [BUCKET_EXISTS, NO_POLICY];
+      const { ok, item } = await this.#context.store.update(key, linkChange(link), condition);
+      this.#shards.forget(key.PK);
+      if (!ok && decoded(item) !== undefined) isComplete = false;
+    }
+    this.#relinks += 1;
+    return isComplete;
+  }
+
+  operate(operation: BalanceOperation): Promise<OperationResult> {
+    return this.#operations.make(operation);
+  }
+
+  async stamp(scope: StampScope): Promise<boolean> {
+    await this.#stamps.apply(scope);
+    this.#relinks += 1;
+    return true;
+  }
+
+  /** Buckets are items here, and the purge of a namespace finds all items. */
+  async deleteAll(): Promise<void> {
+    this.#shards.clear();
+  }
+
+  async deleteEntity(entityId: string): Promise<DeletedBuckets> {
+    const deleted = await this.#items.deleteAllOf(entityId, ({ PK }) => this.#shards.forget(PK));
+    this.#relinks += 1;
+    return deleted;
+  }
+
+  /** The aggregator counts usage, from the stream of the table. */
+  async countUsage(): Promise<void> {}
+
+  /** Waits for refunds in the background. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await Promise.all([this.#links.close(), this.#adjustments.idle(), this.#merger.close()]);
+  }
+
+  #deadline({ deadline }: BucketCallOptions): Deadline {
+    return deadline ?? new Deadline(this.#options.timer, this.#options.timeoutMs);
+  }
+
+  async #cascaded(
+    legs: readonly Leg[],
+    deadline: Deadline,
+    { signal, onRefunded }: ConsumeOptions,
+  ): Promise<Answers> {
+    const options = { deadline, signal, onRefunded };
+    const { failures, answers } = await this.#cascade.consume(legs, options);
+    if (failures.length > 0 && !isRefusedAnyway(legs, answers)) throw failures[0];
+    return answers;
+  }
+
+  async #notGranted(
+    legs: readonly Leg[],
+    answers: Answers,
+    deadline: Deadline,
+    { onRefunded }: ConsumeOptions,
+  ): Promise<ConsumeResult> {
+    if (areConsumed(answers)) {
+      await this.#cascade.refund(legs, answers, { deadline, onRefunded });
+      return { outcome: "relinked", links: answers.map(({ link }) => link) };
+    }
+    if (answers.some((answer) => answer?.kind === "outdated")) return { outcome: "outdated" };
+    const balances = answers.map((answer, at) => balancesBefore(answer, legs[at] as Leg));
+    const local = answers.every((answer) => answer?.kind !== "refused" || answer.local);
+    return this.#refuse(legs, balances, local, deadline);
+  }
+
+  async #refuse(
+    legs: readonly Leg[],
+    known: readonly (readonly number[] | undefined)[],
+    local: boolean,
+    deadline: Deadline,
+  ): Promise<ConsumeResult> {
+    const balancesMilli = await this.#fill(legs, known, deadline);
+    const firsts = legs.map((leg) => this.#states.of(leg, 0));
+    const shownAtMs = this.#states.shownAtMs(legs, firsts, this.#context.clock());
+    return refusedBy(legs, balancesMilli, local, firsts, shownAtMs);
+  }
+
+  /**
+   * Reads the balances of the legs that were not read yet. Where the refusal is certain already, a
+   * store that fails now does not change it: such a leg is shown as it was last seen, or full.
+   */
+  async #fill(
+    legs: readonly Leg[],
+    known: readonly (readonly number[] | undefined)[],
+    deadline: Deadline,
+  ): Promise<readonly (readonly number[])[]> {
+    if (areComplete(known)) return known;
+    const missing = legs.filter((_, at) => known[at] === undefined);
+    const certain = isCertain(legs, known, (leg) => this.#states.isShown(leg));
+    let read: readonly (readonly number[])[];
+    try {
+      read = await this.read(missing, { deadline });
+    } catch (error) {
+      if (!(error instanceof RateLimiterUnavailable) || !certain) throw error;
+      read = missing.map((leg) => this.#states.lastBalances(leg, leg.config).balancesMilli);
+    }
+    let next = 0;
+    return known.map((balances) => balances ?? (read[next++] as readonly number[]));
+  }
+}
+
+function areComplete(
+  known: readonly (readonly number[] | undefined)[],
+): known is readonly (readonly number[])[] {
+  return !known.includes(undefined);
+}
+
+/** The sum over shards; `undefined` when none has the limit. */
+function total(shards: Iterable<StoredBucket>, name: string, nowMs: number): number | undefined {
+  let sum: number | undefined;
+  for (const shard of shards) {
+    const stored = shard.limits.get(name);
+    if (stored === undefined) continue;
+    sum = (sum ?? 0) + balanceOf(balanceAt(shard, stored, nowMs));
+  }
+  return sum;
+}

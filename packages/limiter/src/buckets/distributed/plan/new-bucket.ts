@@ -1,0 +1,90 @@
+/** Buckets that do not exist yet. */
+
+import { invariant } from "../../../domain/check.ts";
+import { WRITES_RATE } from "../../../records/bucket-item.ts";
+import type { BucketName } from "../../../records/keys.ts";
+import { softStamp, stamped } from "../../../records/python-attributes.ts";
+import type { Value } from "../../../storage/item.ts";
+import { bucketTtl } from "../../bucket-ttl.ts";
+import { takenOf } from "../../gating.ts";
+import type { BucketConfig, Link } from "../../leg.ts";
+import { type SeenBucket, UNSHARDED } from "./seen-bucket.ts";
+
+/** The Python library's meter of writes, full: this library has one of its own. */
+export const FULL_PYTHON_METER = {
+  tokensMilli: WRITES_RATE.capacityMilli,
+  rate: WRITES_RATE,
+  totalConsumedMilli: 0,
+  remainder: 0,
+} as const;
+
+export interface NewBucket {
+  readonly name: BucketName;
+  readonly config: BucketConfig;
+  readonly link: Link;
+  /** Stamps of the Python library that tell the owner. */
+  readonly stamps?: Readonly<Record<string, Value>>;
+  /** Consumed from the full bucket. */
+  readonly amountsMilli: readonly number[];
+  readonly nowMs: number;
+  readonly ttlMultiplier: number;
+}
+
+/** The first shard of a bucket, from which the amounts have been consumed. */
+export function newBucket(made: NewBucket): SeenBucket {
+  const { name, config, link, amountsMilli, nowMs, ttlMultiplier: multiplier } = made;
+  const { limits, source } = config;
+  const takenMilli = takenOf(config, amountsMilli);
+  const left = limits.map(({ rate }, at) => {
+    const balanceMilli = rate.capacityMilli - (takenMilli[at] ?? 0);
+    return { rate, balanceMilli };
+  });
+  invariant(
+    left.every(({ balanceMilli, rate }) => balanceMilli <= rate.capacityMilli),
+    "a new bucket holds at most its capacity",
+  );
+  return {
+    entityId: name.entityId,
+    resource: name.resource,
+    shard: 0,
+    shardCount: 1,
+    rebases: 0,
+    ...UNSHARDED,
+    refilledAtMs: nowMs,
+    cascade: link.cascade,
+    parentId: link.parentId,
+    ttl: bucketTtl(undefined, { multiplier, source, isNew: true }, left, nowMs),
+    configVersion: source === "override" ? 0 : config.version,
+    configSource: source,
+    limits: new Map(
+      limits.map(({ name: limit, rate }, at) => [
+        limit,
+        {
+          tokensMilli: (left[at] as (typeof left)[number]).balanceMilli,
+          rate,
+          totalConsumedMilli: amountsMilli[at] ?? 0,
+          remainder: 0,
+        },
+      ]),
+    ),
+    writes: FULL_PYTHON_METER,
+    meterMs: undefined,
+    python: stampedWith({ ...made.stamps, ...hintsFor(config, nowMs) }),
+  };
+}
+
+/**
+ * Stamps that make clients of the Python library look at the config: without them they enforce the
+ * limits of a bucket. They are over at once: what this process has cached must not grant anything.
+ */
+function hintsFor({ limits, source, bypass }: BucketConfig, nowMs: number): Record<string, Value> {
+  const soft = source === "override" ? [] : limits.filter((limit) => limit.soft);
+  return {
+    ...Object.fromEntries(soft.map(({ name }) => [softStamp(name), nowMs])),
+    ...(bypass === true ? { bypass: nowMs } : {}),
+  };
+}
+
+function stampedWith(stamps: Readonly<Record<string, Value>>) {
+  return Object.keys(stamps).length === 0 ? undefined : stamped(stamps);
+}

@@ -1,0 +1,115 @@
+/**
+ * `wm`, the meter of writes to one item, carried along in writes that happen anyway.
+ *
+ * It is the time at which an item that takes 1000 writes a second, which is what a DynamoDB
+ * partition takes, is done with the writes that were counted: every write adds a millisecond. An
+ * item is saturated when that time is a second ahead. The meter is a heuristic: nothing is refused
+ * for it, and most writes count without a condition. A meter that is three seconds behind or more
+ * is brought to two seconds behind, on condition that it is that far behind. The two seconds are
+ * for clocks that differ: to a slower clock, an idle meter must not look saturated.
+ *
+ * The Python library keeps a meter of its own in `b_wcu_*`. Its clients compare the stored number
+ * without computing the refill, so it has to read as healthy at all times: this library consumes
+ * nothing from it, and fills it up where it is full by Python's own rule.
+ */
+
+import { invariant } from "../../../domain/check.ts";
+import { RESERVED_LIMIT } from "../../../domain/names.ts";
+import { METER, WRITES_RATE } from "../../../records/bucket-item.ts";
+import { countNeed } from "../shards/need.ts";
+import type { SeenBucket } from "./seen-bucket.ts";
+import type { WritePlan } from "./write-plan.ts";
+
+/** What one write, and one write of a transaction, counts. */
+export const WRITE_MS = 1;
+export const TRANSACTED_MS = 2;
+
+/** So far ahead of the clock the item is saturated. */
+const SATURATED_MS = 1000;
+/** Beyond this it says nothing that it has not said already, and would take long to recover. */
+const AHEAD_MS_MAX = 2000;
+/** Further ahead than writes can bring it: a client whose clock is wrong has written it. */
+const VOID_MS = 5000;
+const BEHIND_MS_MAX = 3000;
+const HEADROOM_MS = 2000;
+
+const PYTHON_METER = `b_${RESERVED_LIMIT}_tk`;
+/** Every write that finds less than this part of Python's meter fills it. */
+const PYTHON_LOW_PART = 0.5;
+
+/** Counts the write that is planned. */
+export function meterWrite(
+  plan: WritePlan,
+  bucket: SeenBucket,
+  nowMs: number,
+  costMs = WRITE_MS,
+): void {
+  invariant(costMs > 0, "every write moves the meter");
+  fillPythonMeter(plan, bucket, nowMs);
+  if (bucket.shardCount > 1) countNeed(plan, bucket, nowMs);
+  const aheadMs = aheadOf(bucket, nowMs);
+  if (aheadMs !== undefined && !mayBeBroughtForward(aheadMs, 0)) {
+    // Beyond the most it moves all the same, so that every write shows as one of this library.
+    plan.add(METER, aheadMs >= AHEAD_MS_MAX ? -costMs : costMs);
+    return;
+  }
+  const behindMs = nowMs - HEADROOM_MS;
+  plan.set(METER, behindMs + costMs);
+  const { meterMs } = bucket;
+  if (meterMs === undefined || meterMs <= behindMs) {
+    plan.require({ is: "<=", name: METER, value: behindMs, orAbsent: true });
+  } else {
+    plan.require({ is: "=", name: METER, value: meterMs });
+  }
+}
+
+/** Counts a write that moves the base time, which Python's meter refers to. */
+export function moveMeter(
+  plan: WritePlan,
+  bucket: SeenBucket,
+  epochMs: number,
+  costMs = WRITE_MS,
+): void {
+  // A base time that is pulled back had counted writes by a clock that is ahead.
+  if (epochMs < bucket.refilledAtMs) plan.set(METER, epochMs - HEADROOM_MS + costMs);
+  else meterWrite(plan, bucket, epochMs, costMs);
+  if (bucket.writes !== undefined && bucket.writes.tokensMilli < WRITES_RATE.capacityMilli) {
+    plan.set(PYTHON_METER, WRITES_RATE.capacityMilli);
+  }
+}
+
+/** Starts the meter of an item that has just been split: half of its writes will go elsewhere. */
+export function restartMeter(plan: WritePlan, bucket: SeenBucket, nowMs: number): number {
+  const meterMs = nowMs - HEADROOM_MS + TRANSACTED_MS;
+  plan.set(METER, meterMs);
+  if (bucket.writes !== undefined) plan.set(PYTHON_METER, WRITES_RATE.capacityMilli);
+  return meterMs;
+}
+
+/** Whether a meter is so far behind that a write since may have brought it forward. */
+export function mayBeBroughtForward(meterMs: number, nowMs: number): boolean {
+  return meterMs - nowMs <= -BEHIND_MS_MAX;
+}
+
+/** Whether the item has taken more writes than it can. A clock that is behind cannot tell. */
+export function isSaturated(bucket: SeenBucket, nowMs: number): boolean {
+  if (nowMs < bucket.refilledAtMs) return false;
+  return (aheadOf(bucket, nowMs) ?? 0) > SATURATED_MS - WRITE_MS;
+}
+
+/** How far the meter is ahead of the clock; `undefined` when there is none that can be believed. */
+function aheadOf(bucket: SeenBucket, nowMs: number): number | undefined {
+  if (bucket.meterMs === undefined) return undefined;
+  // A base time that lies ahead says something about clocks, and nothing about writes.
+  const aheadMs = bucket.meterMs - Math.max(nowMs, bucket.refilledAtMs);
+  return aheadMs > VOID_MS ? undefined : aheadMs;
+}
+
+/** By Python's rule its meter is full a second after the base time. */
+function fillPythonMeter(plan: WritePlan, bucket: SeenBucket, nowMs: number): void {
+  const { capacityMilli, periodMs } = WRITES_RATE;
+  const stored = bucket.writes?.tokensMilli ?? capacityMilli;
+  if (stored >= capacityMilli * PYTHON_LOW_PART) return;
+  const missingMs = ((capacityMilli - Math.max(0, stored)) * periodMs) / WRITES_RATE.refillMilli;
+  if (nowMs - bucket.refilledAtMs >= missingMs) plan.set(PYTHON_METER, capacityMilli);
+}

@@ -1,0 +1,202 @@
+/**
+ * Plans the split of shard `i` of `n` into `i`, `i + n`, … of `f * n`.
+ *
+ * All get the same base time, and each new one its part of the balance, which the old one loses in
+ * the same transaction: nothing is minted and nothing is lost. Shares of `f * n` add up to those of
+ * `n`, in capacity and in rate, so each shard may split at a time of its own.
+ *
+ * A shard that was announced and not made, as the Python library doubles, gets what belongs to it
+ * from a shard that it descends from: it is still there, beyond that one's share.
+ */
+
+import { shardRate } from "../../../core/shares.ts";
+import { invariant } from "../../../domain/check.ts";
+import type { StoredLimit } from "../../../records/bucket-item.ts";
+import { linkTests } from "../../link.ts";
+import {
+  accruedUp,
+  type BalanceAt,
+  balanceAt,
+  balanceOf,
+  isEven,
+  looksFull,
+} from "../plan/balance-at.ts";
+import { FULL_PYTHON_METER } from "../plan/new-bucket.ts";
+import { moveEpoch } from "../plan/rebase.ts";
+import { excessMilli, GENERATION, NEED, type SeenBucket, UNSHARDED } from "../plan/seen-bucket.ts";
+import { asSeen, WritePlan } from "../plan/write-plan.ts";
+import { restartMeter } from "../plan/writes-meter.ts";
+import { needAfterSplit } from "./need.ts";
+
+export interface Split {
+  /** The write to the shard that is there. */
+  readonly plan: WritePlan;
+  /** What it will look like, if no other client writes meanwhile. */
+  readonly kept: SeenBucket;
+  readonly created: readonly SeenBucket[];
+}
+
+/** How to split a shard that other clients keep writing to; each attempt tolerates more writes. */
+export interface SplitManner {
+  /** Trusts that a limit that looks full is full. With many writers, it was full a moment ago. */
+  readonly trustFull: boolean;
+  /** The remainder must be as seen. Otherwise a part of a milli-token is given up. */
+  readonly exact: boolean;
+  /** Moves no more tokens than necessary: those that were seen may have been consumed. */
+  readonly cautious: boolean;
+}
+
+/** Where no other client writes. */
+export const UNDISTURBED: SplitManner = { trustFull: true, exact: true, cautious: false };
+
+/** `factor`: into how many shards, a power of two. */
+export function planSplit(
+  bucket: SeenBucket,
+  nowMs: number,
+  manner = UNDISTURBED,
+  factor = 2,
+): Split {
+  const { shard, shardCount, refilledAtMs } = bucket;
+  invariant(factor >= 2 && Number.isInteger(Math.log2(factor)), "shards double");
+  const plan = new WritePlan();
+  const count = shardCount * factor;
+  const epochMs = Math.max(nowMs, refilledAtMs);
+  invariant(epochMs >= refilledAtMs, "a split does not move the base time back");
+  const places = Array.from({ length: factor - 1 }, (_, at) => shard + (at + 1) * shardCount);
+  const kept = new Map<string, StoredLimit>();
+  const moved = places.map(() => new Map<string, StoredLimit>());
+  for (const [name, stored] of bucket.limits) {
+    const balance = balanceAt(bucket, stored, epochMs);
+    const rooms = [shard, ...places].map((at) => shardRate(stored.rate, at, count).capacityMilli);
+    const parts = planParts(plan, name, balance, rooms, manner);
+    kept.set(name, { ...stored, tokensMilli: parts.keptMilli, remainder: parts.remainder });
+    const fresh = { remainder: 0, totalConsumedMilli: 0 };
+    parts.movedMilli.forEach((tokensMilli, at) => {
+      moved[at]?.set(name, { ...stored, tokensMilli, ...fresh });
+    });
+  }
+  const meterMs = restartMeter(plan, bucket, epochMs);
+  const writes = bucket.writes && FULL_PYTHON_METER;
+  plan.set("shard_count", count);
+  // If shards expired one by one, the rest would look like a bucket that was never split.
+  if (bucket.ttl !== undefined) plan.remove("ttl");
+  plan.requireSeen(bucket, nowMs);
+  plan.require(asSeen(GENERATION, bucket.generation), ...linkTests(bucket));
+  const sharding = planSharding(plan, bucket, count, epochMs);
+  const rebases = moveEpoch(plan, bucket, epochMs);
+  const sharded = { shardCount: count, isUncounted: undefined, ttl: undefined };
+  const all = { ...bucket, ...sharded, refilledAtMs: epochMs };
+  const { generation } = sharding;
+  // Numbered like the old item, because a merged shard may come back within a millisecond.
+  const other = { ...UNSHARDED, generation, rebases, writes: FULL_PYTHON_METER, meterMs };
+  return {
+    plan,
+    kept: { ...all, ...sharding, rebases, limits: kept, writes, meterMs },
+    created: places.map((at, index) => {
+      const limits = moved[index] as Map<string, StoredLimit>;
+      return { ...all, ...other, shard: at, limits };
+    }),
+  };
+}
+
+/**
+ * Only the first shard says how many there are, and what was needed. When it splits while shards
+ * are being merged, its generation rises, so that those may split again.
+ */
+function planSharding(plan: WritePlan, bucket: SeenBucket, count: number, epochMs: number) {
+  const { shard, generation, mergingAtMs, writesCounted } = bucket;
+  if (shard > 0) return { generation };
+  const need = needAfterSplit(bucket, count, epochMs);
+  plan.set(NEED, need);
+  if (mergingAtMs === undefined) return { generation, need, writesCounted };
+  plan.set(GENERATION, generation + 1);
+  return { generation: generation + 1, need, writesCounted };
+}
+
+/** Divides the balance of one limit; `rooms`: the capacity of each shard, the old one first. */
+function planParts(
+  plan: WritePlan,
+  name: string,
+  balance: BalanceAt,
+  rooms: readonly number[],
+  { trustFull, exact, cautious }: SplitManner,
+) {
+  const tokens = `b_${name}_tk`;
+  const [capacityMilli = 0] = rooms;
+  const balanceMilli = balanceOf(balance);
+  const full = looksFull(balance) && trustFull;
+  const settled = exact || isEven(balance);
+  const accruedMilli = settled ? balance.accruedMilli : balance.accruedMin;
+  const upMilli = settled ? accruedUp(balance) : balance.accruedMax;
+  const part = full ? 0 : upMilli - accruedMilli;
+  const movedMilli = partsOf(balanceMilli, part, rooms, cautious);
+  const sumMilli = movedMilli.reduce((sum, moved) => sum + moved, 0);
+  if (full) {
+    plan.set(tokens, balanceMilli - sumMilli);
+    plan.requireFull(name, balance, balanceMilli);
+  } else {
+    plan.add(tokens, accruedMilli - sumMilli);
+    // Other clients may consume or refund meanwhile, as long as each shard holds its part.
+    plan.atMost(tokens, capacityMilli + sumMilli - accruedMilli - part);
+    if (sumMilli > 0) plan.atLeast(tokens, sumMilli - accruedMilli);
+    if (settled) plan.requireRemainder(name, balance);
+  }
+  // The period is longer, and so are the parts of a milli-token in it.
+  const remainder = full || !settled ? 0 : balance.remainder * rooms.length;
+  plan.setRemainder(name, balance, remainder);
+  return { keptMilli: balanceMilli - sumMilli, movedMilli, remainder };
+}
+
+/**
+ * An even part of the balance for each new shard, none in debt, and more where the rest would not
+ * fit into the old one; no more than it holds.
+ */
+function partsOf(
+  balanceMilli: number,
+  part: number,
+  rooms: readonly number[],
+  cautious: boolean,
+): readonly number[] {
+  const [keptMilli = 0, ...others] = rooms;
+  const stays = cautious && balanceMilli + part <= keptMilli;
+  const even = stays ? 0 : Math.max(0, Math.floor(balanceMilli / rooms.length));
+  const parts = others.map((room) => Math.min(even, room));
+  let beyond = balanceMilli + part - keptMilli - parts.reduce((sum, moved) => sum + moved, 0);
+  for (let at = 0; at < parts.length && beyond > 0; at += 1) {
+    const more = Math.min(beyond, (others[at] as number) - (parts[at] as number));
+    parts[at] = (parts[at] as number) + more;
+    beyond -= more;
+  }
+  invariant(
+    parts.every((moved, at) => moved >= 0 && moved <= (others[at] as number)),
+    "a new shard gets at most its share",
+  );
+  return parts;
+}
+
+export interface LateShard {
+  /** The write to the shard that gives. */
+  readonly plan: WritePlan;
+  readonly limits: ReadonlyMap<string, StoredLimit>;
+}
+
+/** `first` has the parameters, and says how many shards there are. */
+export function planLateShard(donor: SeenBucket, first: SeenBucket, shard: number): LateShard {
+  const { shardCount } = first;
+  const plan = new WritePlan();
+  const limits = new Map<string, StoredLimit>();
+  for (const [name, stored] of first.limits) {
+    const given = donor.limits.get(name);
+    const { capacityMilli } = shardRate(stored.rate, shard, shardCount);
+    const excess = given === undefined ? 0 : excessMilli(donor, given);
+    const tokensMilli = Math.min(excess, capacityMilli);
+    limits.set(name, { ...stored, tokensMilli, remainder: 0, totalConsumedMilli: 0 });
+    if (given === undefined || tokensMilli === 0) continue;
+    plan.add(`b_${name}_tk`, -tokensMilli);
+    plan.atLeast(`b_${name}_tk`, given.tokensMilli - excess + tokensMilli);
+  }
+  // A client that may acquire may not check an item without writing it.
+  plan.set("shard_count", donor.shardCount);
+  plan.require({ is: "=", name: "shard_count", value: donor.shardCount });
+  return { plan, limits };
+}

@@ -1,0 +1,346 @@
+/** What this process knows of whole buckets: all their shards together, from the cached states. */
+
+import { boundedMap } from "../../../base/bounded-map.ts";
+import type { Clock } from "../../../base/clock.ts";
+import { shardRate } from "../../../core/shares.ts";
+import { type BucketName, bucketId, bucketKey } from "../../../records/keys.ts";
+import type { Key } from "../../../storage/item.ts";
+import { fits, gatesOf } from "../../gating.ts";
+import type { BucketConfig } from "../../leg.ts";
+import { balanceMilliAt } from "../plan/balance-at.ts";
+import { weigh } from "../plan/consume-plan.ts";
+import type { SeenBucket } from "../plan/seen-bucket.ts";
+import { countBefore, originOf, SHARDS_MAX } from "../shards/shards.ts";
+import type { CachedState, CachedStates } from "./cached-states.ts";
+
+/** How long a state may refuse without a request. */
+const LOCAL_REFUSAL_MS = 1000;
+/** How long a throttled shard is avoided. */
+const THROTTLED_MS = 250;
+/** With less than this share of its capacity, a bucket lacks tokens rather than writes. */
+const SCARCE = 1 / 8;
+const REMEMBERED_MAX = 10_000;
+
+/** What a consume would find in all shards, by states that were shown a moment ago. */
+export interface KnownBalances {
+  /** Per shard; none where there is no bucket yet. */
+  readonly shards: readonly (readonly number[])[];
+  readonly sumsMilli: readonly number[];
+}
+
+/** What all shards had when they were last seen. */
+export interface LastBalances {
+  readonly balancesMilli: readonly number[];
+  /** When the store showed the oldest of them. */
+  readonly shownAtMs: number;
+}
+
+export class BucketStates {
+  readonly shards: CachedStates;
+  readonly clock: Clock;
+  readonly #namespaceId: string;
+  readonly #ttlMultiplier: number;
+  /** The number of shards that shards other than the first have shown. */
+  readonly #told = boundedMap<{ count: number; atMs: number }>(REMEMBERED_MAX);
+  readonly #throttledAtMs = boundedMap<number>(REMEMBERED_MAX);
+  /** By bucket, then by shard: a call needs them several times, and a new text has to be hashed. */
+  readonly #keys = boundedMap<Key[]>(REMEMBERED_MAX);
+
+  constructor(
+    context: { readonly namespaceId: string; readonly clock: Clock },
+    shards: CachedStates,
+    ttlMultiplier: number,
+  ) {
+    this.#namespaceId = context.namespaceId;
+    this.clock = context.clock;
+    this.shards = shards;
+    this.#ttlMultiplier = ttlMultiplier;
+  }
+
+  keyOf(name: BucketName, shard: number): Key {
+    return this.#keys.get(bucketId(name))?.[shard] ?? this.#addKey(name, shard);
+  }
+
+  #addKey(name: BucketName, shard: number): Key {
+    const key = bucketKey(this.#namespaceId, name.entityId, name.resource, shard);
+    const keys = this.#keys.get(bucketId(name)) ?? [];
+    keys[shard] = key;
+    this.#keys.set(bucketId(name), keys);
+    return key;
+  }
+
+  idOf(name: BucketName, shard: number): string {
+    return this.keyOf(name, shard).PK;
+  }
+
+  of(name: BucketName, shard: number): CachedState | undefined {
+    return this.shards.get(this.idOf(name, shard));
+  }
+
+  trustsFull(name: BucketName, shard: number): (limitName: string) => boolean {
+    return this.shards.trustsFull(this.idOf(name, shard));
+  }
+
+  /**
+   * How many shards there are, by the last state of the first one, or by what another one has
+   * shown since; `undefined` when no state is known.
+   */
+  countOf(name: BucketName, first = this.of(name, 0)): number | undefined {
+    const told = this.#told.size === 0 ? undefined : this.#told.get(bucketId(name));
+    const newer = told !== undefined && told.atMs > (first?.seenAtMs ?? Number.NEGATIVE_INFINITY);
+    if (first === undefined) return newer ? told.count : undefined;
+    const count = first.bucket?.shardCount ?? 1;
+    return newer ? Math.max(count, told.count) : count;
+  }
+
+  /** Takes note of a shard that shows more shards than the first one has shown. */
+  correct(bucket: SeenBucket): void {
+    const count = bucket.shardCount;
+    if (bucket.shard === 0 || count <= (this.countOf(bucket) ?? 0)) return;
+    this.#told.set(bucketId(bucket), { count, atMs: this.clock() });
+  }
+
+  /**
+   * Whether a shard that is not there was merged into one that it descends from, while the first
+   * one still counts it.
+   */
+  isMerged(name: BucketName, shard: number): boolean {
+    const state = shard === 0 ? undefined : this.of(name, shard);
+    if (state === undefined || state.bucket !== undefined) return false;
+    const known = this.of(name, 0)?.bucket?.generation ?? 0;
+    for (let origin = originOf(shard); origin > 0; origin = originOf(origin)) {
+      const bucket = this.of(name, origin)?.bucket;
+      if (bucket === undefined) continue;
+      return bucket.shardCount <= countBefore(shard) && bucket.generation > known;
+    }
+    return false;
+  }
+
+  /** Records that the store has just throttled a write to a shard. */
+  throttled(name: BucketName, shard: number): void {
+    this.#throttledAtMs.set(`${bucketId(name)}#${shard}`, this.clock());
+  }
+
+  isThrottled(name: BucketName, shard: number, nowMs: number): boolean {
+    if (this.#throttledAtMs.size === 0) return false;
+    const atMs = this.#throttledAtMs.get(`${bucketId(name)}#${shard}`);
+    const agoMs = nowMs - (atMs ?? Number.NEGATIVE_INFINITY);
+    return agoMs >= 0 && agoMs < THROTTLED_MS;
+  }
+
+  /** Drops all states, also those of shards that the first one does not count any more. */
+  forgetAll(name: BucketName): void {
+    const count = this.countOf(name) ?? 1;
+    for (let shard = 0; shard < SHARDS_MAX; shard += 1) {
+      const id = this.idOf(name, shard);
+      if (shard < count || this.shards.get(id) !== undefined) this.shards.forget(id);
+    }
+  }
+
+  /**
+   * Which of some consumes are refused by states that were shown a moment ago: all shards together
+   * have too little, and each of them alone. What this process has predicted, or what it has
+   * changed since, refuses nothing. `undefined`: none is.
+   */
+  refused<T extends { readonly amountsMilli: readonly number[] }>(
+    name: BucketName,
+    config: BucketConfig,
+    parts: readonly T[],
+    nowMs: number,
+    first = this.of(name, 0),
+  ): { readonly refused: readonly T[]; readonly sumsMilli: readonly number[] } | undefined {
+    // The balances of the first shard nearly always suffice.
+    if (first?.bucket === undefined || !isRecent(first, nowMs)) return undefined;
+    const firstMilli = balancesOf(first.bucket, config, nowMs);
+    const lacks = ({ amountsMilli }: T, has: readonly number[]) => !fits(config, amountsMilli, has);
+    const scarce = parts.filter((part) => lacks(part, firstMilli));
+    const known = scarce.length === 0 ? undefined : this.known(name, config, nowMs, first);
+    if (known === undefined) return undefined;
+    const { shards, sumsMilli } = known;
+    const refused = scarce.filter(
+      (part) => lacks(part, sumsMilli) && shards.every((has) => lacks(part, has)),
+    );
+    return refused.length === 0 ? undefined : { refused, sumsMilli };
+  }
+
+  /** Whether the store has shown the first shard, and the link in it, a moment ago. */
+  isShown(name: BucketName): boolean {
+    const first = this.of(name, 0);
+    return first?.bucket !== undefined && isRecent(first, this.clock());
+  }
+
+  /** The balances of all shards, when every one was shown a moment ago; else `undefined`. */
+  known(
+    name: BucketName,
+    config: BucketConfig,
+    nowMs: number,
+    first = this.of(name, 0),
+  ): KnownBalances | undefined {
+    if (first === undefined || !isRecent(first, nowMs)) return undefined;
+    if (first.bucket === undefined) return { shards: [], sumsMilli: fullBalances(config) };
+    const shards: (readonly number[])[] = [];
+    const sumsMilli = config.limits.map(() => 0);
+    for (let shard = 0; shard < first.bucket.shardCount; shard += 1) {
+      const state = shard === 0 ? first : this.of(name, shard);
+      const balancesMilli = this.#knownOf(name, config, shard, state, nowMs);
+      if (balancesMilli === undefined) return undefined;
+      if (balancesMilli.length > 0) shards.push(balancesMilli);
+      add(sumsMilli, balancesMilli);
+    }
+    return { shards, sumsMilli };
+  }
+
+  /** Returns what is known of one shard; nothing where another shard has its share. */
+  #knownOf(
+    name: BucketName,
+    config: BucketConfig,
+    shard: number,
+    state: CachedState | undefined,
+    nowMs: number,
+  ): readonly number[] | undefined {
+    // A missing shard may have been created by a split that its origin has shown since.
+    if (state?.bucket === undefined) return this.#isUnborn(name, shard) ? [] : undefined;
+    if (!isRecent(state, nowMs)) return undefined;
+    const weight = weigh(state.bucket, config, this.#context(nowMs));
+    // A shard with new limits to apply does not refuse: the call applies them.
+    return weight?.limitsOnly === undefined ? weight?.balancesMilli : undefined;
+  }
+
+  /**
+   * Whether nearly all of a limit was consumed when its shards were last seen. Most of them must
+   * have been seen a moment ago.
+   */
+  isScarce(name: BucketName, config: BucketConfig): boolean {
+    const nowMs = this.clock();
+    const count = this.countOf(name) ?? 1;
+    const has = config.limits.map(() => 0);
+    const holds = config.limits.map(() => 0);
+    let seen = 0;
+    for (let shard = 0; shard < count; shard += 1) {
+      const state = this.of(name, shard);
+      const bucket = state?.bucket;
+      const atMs = state?.asOfMs ?? Number.NEGATIVE_INFINITY;
+      if (bucket === undefined || nowMs - atMs >= LOCAL_REFUSAL_MS) continue;
+      seen += 1;
+      add(has, balancesOf(bucket, config, Math.min(nowMs, atMs)));
+      const { shardCount } = bucket;
+      add(
+        holds,
+        config.limits.map(({ rate }) => shardRate(rate, shard, shardCount).capacityMilli),
+      );
+    }
+    if (2 * seen < count) return false;
+    const scarce = gatesOf(config, holds).map((most) => most * SCARCE);
+    return has.some((milli, at) => milli < (scarce[at] as number));
+  }
+
+  /**
+   * The balances of a bucket as they were last seen; full where they never were. `written`: shards
+   * that a write has just shown, whatever this process has predicted of them since.
+   */
+  lastBalances(
+    name: BucketName,
+    config: BucketConfig,
+    written: readonly number[] = [],
+  ): LastBalances {
+    const count = this.countOf(name);
+    const full = fullBalances(config);
+    if (count === undefined || this.of(name, 0)?.bucket === undefined) {
+      return { balancesMilli: full, shownAtMs: Number.NEGATIVE_INFINITY };
+    }
+    const nowMs = this.clock();
+    const sums = full.map(() => 0);
+    let shownAtMs = nowMs;
+    for (let shard = 0; shard < count; shard += 1) {
+      const state = this.of(name, shard);
+      const isUnborn = state === undefined && this.#isUnborn(name, shard);
+      add(sums, isUnborn ? [] : lastOf(state, config, shard, count, nowMs));
+      if (isUnborn || written.includes(shard)) continue;
+      shownAtMs = Math.min(shownAtMs, state?.seenAtMs ?? Number.NEGATIVE_INFINITY);
+    }
+    const balancesMilli = sums.map((sum, at) => Math.min(sum, full[at] as number));
+    return { balancesMilli, shownAtMs };
+  }
+
+  /** When the store showed the oldest shard of some buckets, of which these are the first ones. */
+  shownAtMs(
+    names: readonly BucketName[],
+    firsts: readonly (CachedState | undefined)[],
+    nowMs: number,
+  ): number {
+    let oldestMs = nowMs;
+    for (let at = 0; at < names.length; at += 1) {
+      const first = firsts[at];
+      oldestMs = Math.min(oldestMs, shownMs(first, nowMs));
+      for (let shard = 1; shard < (first?.bucket?.shardCount ?? 1); shard += 1) {
+        oldestMs = Math.min(oldestMs, shownMs(this.of(names[at] as BucketName, shard), nowMs));
+      }
+    }
+    return oldestMs;
+  }
+
+  #isUnborn(name: BucketName, shard: number): boolean {
+    if (shard === 0) return false;
+    const origin = this.of(name, originOf(shard));
+    return origin?.bucket !== undefined && origin.bucket.shardCount <= countBefore(shard);
+  }
+
+  #context(nowMs: number) {
+    return { nowMs, ttlMultiplier: this.#ttlMultiplier, trustFull: () => true };
+  }
+}
+
+export function fullBalances({ limits }: BucketConfig): readonly number[] {
+  return limits.map(({ rate }) => rate.capacityMilli);
+}
+
+/** What a shard has of the limits of a config. */
+export function balancesOf(
+  bucket: SeenBucket,
+  { limits }: BucketConfig,
+  nowMs: number,
+): readonly number[] {
+  return limits.map(({ name, rate }) => balanceIn(bucket, name, rate, nowMs));
+}
+
+/** A shard's part; one that is not there has none, and one that was never seen is full. */
+function lastOf(
+  state: CachedState | undefined,
+  config: BucketConfig,
+  shard: number,
+  count: number,
+  nowMs: number,
+): readonly number[] {
+  if (state?.bucket !== undefined) return balancesOf(state.bucket, config, nowMs);
+  if (state !== undefined) return [];
+  return config.limits.map(({ rate }) => shardRate(rate, shard, count).capacityMilli);
+}
+
+function balanceIn(
+  bucket: SeenBucket,
+  limitName: string,
+  rate: BucketConfig["limits"][number]["rate"],
+  nowMs: number,
+): number {
+  const stored = bucket.limits.get(limitName);
+  if (stored !== undefined) return balanceMilliAt(bucket, stored, nowMs);
+  return shardRate(rate, bucket.shard, bucket.shardCount).capacityMilli;
+}
+
+/** Adds amounts to sums, in place. */
+function add(sums: number[], amounts: readonly number[]): void {
+  for (let at = 0; at < sums.length; at += 1) {
+    sums[at] = (sums[at] as number) + (amounts[at] ?? 0);
+  }
+}
+
+/** When a state was shown. One that was never shown is a prediction from one that was. */
+function shownMs(state: CachedState | undefined, nowMs: number): number {
+  return state !== undefined && state.seenAtMs > 0 ? state.seenAtMs : nowMs;
+}
+
+/** Whether a state may refuse without a call; a clock that went back proves nothing. */
+function isRecent(state: CachedState, nowMs: number): boolean {
+  const ageMs = nowMs - state.seenAtMs;
+  return ageMs >= 0 && ageMs < LOCAL_REFUSAL_MS;
+}

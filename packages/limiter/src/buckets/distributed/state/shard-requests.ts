@@ -1,0 +1,261 @@
+/**
+ * The requests to the items of buckets: each records what it has shown, and what this process
+ * expects of a write that was not answered yet.
+ */
+
+import type { Deadline } from "../../../base/deadline.ts";
+import { randomToken } from "../../../base/random.ts";
+import { RateLimiterUnavailable } from "../../../domain/errors/errors.ts";
+import { ACQUIRES, encodeBucket } from "../../../records/bucket-item.ts";
+import { type BucketName, entityKey, namespaceIdKey } from "../../../records/keys.ts";
+import { refuseInactive } from "../../../records/namespaces/namespace-state.ts";
+import type { RecordContext } from "../../../records/record-context.ts";
+import type { Item, Key, Value } from "../../../storage/item.ts";
+import type { Write } from "../../../storage/item-store.ts";
+import { amountsByName, sumOf, takenOf } from "../../gating.ts";
+import type { BucketConfig, Link } from "../../leg.ts";
+import { byPolicy, linkInRecord, ownerStamps } from "../../link.ts";
+import type { LinkChecks } from "../consume/link-checks.ts";
+import type { Member, Request, ShardWrite, SpreadWrite } from "../consume/step.ts";
+import { balanceAt, looksFull } from "../plan/balance-at.ts";
+import { acquiresOf } from "../plan/group-plan.ts";
+import { newBucket } from "../plan/new-bucket.ts";
+import { decoded, type SeenBucket } from "../plan/seen-bucket.ts";
+import { type Guess, NO_BUCKET, type WritePlan } from "../plan/write-plan.ts";
+import type { BucketStates } from "./bucket-states.ts";
+import type { CachedState } from "./cached-states.ts";
+import { ShardItems } from "./shard-items.ts";
+
+/** Calls share a read that is under way only if their deadlines differ by less than this. */
+const JOIN_MS = 200;
+
+/** A read that is under way. */
+interface Read {
+  /** A change of this process since makes the read late for calls that come after it. */
+  readonly change: number;
+  readonly deadline: Deadline;
+  readonly state: Promise<CachedState>;
+}
+
+/** The outcome of a write: `ok` or not, with the item as it is then. */
+export interface Written {
+  readonly ok: boolean;
+  readonly bucket: SeenBucket | undefined;
+}
+
+export class ShardRequests {
+  readonly #context: RecordContext;
+  readonly #states: BucketStates;
+  readonly #items: ShardItems;
+  readonly #links: LinkChecks;
+  readonly #ttlMultiplier: number;
+  readonly #reads = new Map<string, Read>();
+
+  constructor(
+    context: RecordContext,
+    states: BucketStates,
+    links: LinkChecks,
+    ttlMultiplier: number,
+  ) {
+    this.#context = context;
+    this.#states = states;
+    this.#items = new ShardItems(context, states.shards);
+    this.#links = links;
+    this.#ttlMultiplier = ttlMultiplier;
+  }
+
+  /** Reads one shard. Calls that come while a read is under way share it. */
+  async read(name: BucketName, shard: number, deadline: Deadline): Promise<CachedState> {
+    const key = this.#states.keyOf(name, shard);
+    const change = this.#states.shards.changeOf(key.PK);
+    const other = this.#reads.get(key.PK);
+    if (other?.change === change && Math.abs(other.deadline.atMs - deadline.atMs) <= JOIN_MS) {
+      return other.state;
+    }
+    const state = this.#read(key, deadline);
+    this.#reads.set(key.PK, { change, deadline, state });
+    try {
+      return await state;
+    } finally {
+      if (this.#reads.get(key.PK)?.state === state) this.#reads.delete(key.PK);
+    }
+  }
+
+  async #read(key: Key, deadline: Deadline): Promise<CachedState> {
+    const isKnown = this.#states.shards.get(key.PK) !== undefined;
+    const state = await this.#items.read(key, deadline.timeoutMs, { hotKey: "raise" });
+    if (!isKnown) this.#links.met(key, state.bucket);
+    if (state.bucket !== undefined) this.#states.correct(state.bucket);
+    return state;
+  }
+
+  /** Reads the first `count` shards of a bucket; those that are there. */
+  async readAll(
+    name: BucketName,
+    count: number,
+    deadline: Deadline,
+  ): Promise<ReadonlyMap<number, SeenBucket>> {
+    const buckets = await this.#items.readAll(name, count, deadline.timeoutMs);
+    for (const bucket of buckets.values()) this.#states.correct(bucket);
+    return buckets;
+  }
+
+  /** Consumes by one conditional update. Throws when nothing is known of the outcome. */
+  async write(request: Request, write: ShardWrite, deadline: Deadline): Promise<Written> {
+    const { shard, plan, guesses, from, members } = write;
+    const key = this.#states.keyOf(request.name, shard);
+    const { shards } = this.#states;
+    const unpredict = shards.predict(key.PK, from, guesses);
+    const observe = shards.observe(key.PK);
+    const options = { timeoutMs: deadline.timeoutMs, hotKey: "raise" } as const;
+    try {
+      const { change, condition } = plan;
+      const result = await this.#context.store.update(key, change, condition, options);
+      const { bucket } = observe(decoded(result.item), write.atMs);
+      if (bucket !== undefined) this.#learn(key.PK, result.ok, bucket, write);
+      return { ok: result.ok && bucket !== undefined, bucket };
+    } catch (error) {
+      if (error instanceof RateLimiterUnavailable && error.nothingWritten) {
+        const { config } = request;
+        unpredict(amountsByName(config, takenOf(config, sumOf(members))));
+      }
+      throw error;
+    }
+  }
+
+  /** Creates the bucket, full except for what the members consume, unless it exists by now. */
+  async create(
+    { name, config }: Request,
+    members: readonly Member[],
+    atMs: number,
+    deadline: Deadline,
+  ): Promise<Written> {
+    const { namespaceId, store, clock } = this.#context;
+    const key = this.#states.keyOf(name, 0);
+    const amountsMilli = sumOf(members);
+    const owner = await this.#ownerOf(name, config, members, deadline);
+    const ttlMultiplier = this.#ttlMultiplier;
+    const made = newBucket({ name, config, ...owner, amountsMilli, nowMs: atMs, ttlMultiplier });
+    const acquires = acquiresOf(members);
+    const item = encodeBucket(namespaceId, made);
+    const counted = acquires === 0 ? item : { ...item, [ACQUIRES]: acquires };
+    const observe = this.#states.shards.observe(key.PK);
+    const result = await store.put(counted, [NO_BUCKET], { timeoutMs: deadline.timeoutMs });
+    const bucket = result.ok ? made : decoded(result.item);
+    observe(bucket, result.ok ? atMs : clock());
+    if (result.ok) this.#links.met(key, made);
+    return { ok: result.ok, bucket };
+  }
+
+  /** Consumes for one member from several shards in one transaction; whether it was made. */
+  async spread(
+    { name, config }: Request,
+    _member: Member,
+    writes: readonly SpreadWrite[],
+    deadline: Deadline,
+  ): Promise<boolean> {
+    const { store, clock, random } = this.#context;
+    const keys = writes.map(({ part }) => this.#states.keyOf(name, part.shard));
+    const observes = keys.map(({ PK }) => this.#states.shards.observe(PK));
+    const result = await store.transact(
+      writes.map(({ plan }, at) => updateOf(keys[at] as Key, plan)),
+      { token: randomToken(random), timeoutMs: deadline.timeoutMs },
+    );
+    if (!result.ok) {
+      for (const [at, { item }] of result.failures) observes[at]?.(decoded(item), clock());
+      return false;
+    }
+    writes.forEach(({ part }, at) => {
+      const consumed = amountsByName(config, part.amountsMilli);
+      this.#states.shards.changed((keys[at] as Key).PK, consumed);
+    });
+    return true;
+  }
+
+  /** Brings new limits to a shard. `undefined`: they are there, or the next call tries. */
+  async bringLimits(
+    name: BucketName,
+    shard: number,
+    plan: WritePlan,
+    deadline: Deadline,
+  ): Promise<CachedState | undefined> {
+    const key = this.#states.keyOf(name, shard);
+    const nowMs = this.#context.clock();
+    const observe = this.#states.shards.observe(key.PK);
+    try {
+      const options = { timeoutMs: deadline.timeoutMs };
+      const { change, condition } = plan;
+      const result = await this.#context.store.update(key, change, condition, options);
+      const state = observe(decoded(result.item), nowMs);
+      return result.ok ? undefined : state;
+    } catch (error) {
+      if (!(error instanceof RateLimiterUnavailable)) throw error;
+      return undefined;
+    }
+  }
+
+  /** Whether the link of a bucket that this process met long ago was never compared. */
+  isLinkDue(name: BucketName, shard: number): boolean {
+    return this.#links.isDue(this.#states.keyOf(name, shard));
+  }
+
+  checkLink(name: BucketName, shard: number, { timeoutMs }: Deadline): Promise<void> {
+    return this.#links.check(this.#states.keyOf(name, shard), timeoutMs);
+  }
+
+  /**
+   * Remembers which of the limits that looked full were full, at the time that the write was
+   * planned for: one that another client has consumed from may be full again when the answer comes.
+   */
+  #learn(id: string, ok: boolean, bucket: SeenBucket, { teaches, atMs }: ShardWrite): void {
+    if (teaches.length === 0) return;
+    this.#states.shards.learn(id, ok ? teaches : sightings(bucket, teaches, atMs));
+  }
+
+  /** The link of a new bucket, and the stamps of the Python library where a policy decides. */
+  async #ownerOf(
+    name: BucketName,
+    { cascade }: BucketConfig,
+    members: readonly Member[],
+    deadline: Deadline,
+  ): Promise<{ link: Link; stamps: Readonly<Record<string, Value>> }> {
+    const fresh = members.find(({ linkIsFresh }) => linkIsFresh);
+    if (fresh !== undefined && cascade === undefined) return { link: fresh.link, stamps: {} };
+    const record = await this.#recordOf(name, deadline);
+    const link = fresh?.link ?? linkInRecord(record);
+    if (cascade === undefined) return { link, stamps: {} };
+    return {
+      link: byPolicy(linkInRecord(record), cascade),
+      stamps: ownerStamps(record),
+    };
+  }
+
+  /**
+   * A bucket that this process has seen is gone: it expired, or it was deleted. If its namespace
+   * was, no bucket is created. The two keys are in two requests because a policy for one namespace
+   * allows the registry only in a request of its own.
+   */
+  async #recordOf({ entityId }: BucketName, deadline: Deadline): Promise<Item | undefined> {
+    const { namespaceId, store } = this.#context;
+    const { timeoutMs } = deadline;
+    const [record, namespace] = await Promise.all([
+      store.get(entityKey(namespaceId, entityId), { consistent: true, timeoutMs }),
+      store.get(namespaceIdKey(namespaceId), { timeoutMs }),
+    ]);
+    refuseInactive(namespaceId, namespace);
+    return record;
+  }
+}
+
+function updateOf(update: Key, { change, condition }: WritePlan): Write {
+  return { update, change, condition };
+}
+
+/** Which of the limits that looked full are full. */
+function sightings(bucket: SeenBucket, guesses: readonly Guess[], atMs: number) {
+  return guesses.flatMap(({ limitName }) => {
+    const stored = bucket.limits.get(limitName);
+    if (stored === undefined) return [];
+    return [{ limitName, full: looksFull(balanceAt(bucket, stored, atMs)) }];
+  });
+}

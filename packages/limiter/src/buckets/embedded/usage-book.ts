@@ -1,0 +1,147 @@
+/**
+ * Usage in the snapshots of an embedded store, bounded.
+ *
+ * Ids come from outside: a limiter by address meets millions of them. In each window and resource
+ * the busiest entities keep snapshots of their own; all others are summed in one snapshot of
+ * `_other_`, which no entity can be called. Sums over a resource stay exact.
+ */
+
+import { LRUCache } from "lru-cache";
+import { WINDOW_TYPES, type WindowType, windowStartMs } from "../../core/windows.ts";
+import {
+  decodeUsage,
+  OTHER_ENTITIES,
+  type UsageSubject,
+  usageChange,
+  usageCounters,
+  usageKey,
+  usageOverdrawn,
+} from "../../records/usage/usage-item.ts";
+import type { Item, Key } from "../../storage/item.ts";
+import type { Change } from "../../storage/item-store.ts";
+import type { CountUsage, PendingUsage } from "./usage-tally.ts";
+
+/** The snapshots of a store, read and written within the step of the caller. */
+export interface SnapshotItems {
+  read(key: Key): Item | undefined;
+  update(key: Key, change: Change): void;
+  remove(key: Key): void;
+  /** How many entities have a snapshot in the window of a resource. */
+  countEntities(subject: UsageSubject, type: WindowType, startMs: number): number;
+}
+
+export interface UsageBounds {
+  readonly retentionDays: number;
+  /** In one window and resource. */
+  readonly maxEntities: number;
+}
+
+/** Windows whose entities are known by name; of others they are counted again. */
+const WINDOWS_MAX = 256;
+
+interface Place {
+  readonly subject: UsageSubject;
+  readonly type: WindowType;
+  readonly startMs: number;
+}
+
+/** The entities of one window and resource, as far as this process has met them. */
+interface WindowEntities {
+  size: number;
+  readonly events: Map<string, number>;
+  /** No entity has fewer events than that; counts only grow, so it holds until it is raised. */
+  fewest: number;
+}
+
+/** Returns what counts usage in snapshots. */
+export function usageBook(items: SnapshotItems, bounds: UsageBounds): CountUsage {
+  const book = new UsageBook(items, bounds);
+  return (subject, usage) => book.count(subject, usage);
+}
+
+class UsageBook {
+  readonly #items: SnapshotItems;
+  readonly #bounds: UsageBounds;
+  readonly #windows = new LRUCache<string, WindowEntities>({ max: WINDOWS_MAX });
+
+  constructor(items: SnapshotItems, bounds: UsageBounds) {
+    this.#items = items;
+    this.#bounds = bounds;
+  }
+
+  count(subject: UsageSubject, usage: PendingUsage): void {
+    for (const type of WINDOW_TYPES) {
+      const place = { subject, type, startMs: windowStartMs(type, usage.atMs) };
+      this.#write(this.#admits(place, usage.events) ? place : otherIn(place), usage);
+    }
+  }
+
+  /** Whether the entity has a snapshot of its own, or gets one. */
+  #admits(place: Place, events: number): boolean {
+    const { entityId } = place.subject;
+    const window = this.#window(place);
+    const known = window.events.get(entityId);
+    if (known === undefined && this.#items.read(keyOf(place)) === undefined) {
+      if (window.size >= this.#bounds.maxEntities && !this.#makesRoom(place, window, events)) {
+        return false;
+      }
+      window.size += 1;
+    }
+    window.events.set(entityId, (known ?? 0) + events);
+    return true;
+  }
+
+  /** Moves the least busy entity to the others, if this one is busier. */
+  #makesRoom(place: Place, window: WindowEntities, events: number): boolean {
+    if (events <= window.fewest) return false;
+    let least: string | undefined;
+    window.fewest = Number.POSITIVE_INFINITY;
+    for (const [entityId, count] of window.events) {
+      if (count >= window.fewest) continue;
+      window.fewest = count;
+      least = entityId;
+    }
+    if (least === undefined || events <= window.fewest) return false;
+    const moved = { ...place, subject: { ...place.subject, entityId: least } };
+    const item = this.#items.read(keyOf(moved));
+    window.events.delete(least);
+    window.size -= 1;
+    if (item === undefined) return true;
+    const counters = [...usageCounters(item)];
+    this.#items.remove(keyOf(moved));
+    this.#write(otherIn(place), {
+      atMs: place.startMs,
+      amountsMilli: counters.map(([name, tokens]) => [name, Math.round(tokens * 1000)]),
+      events: decodeUsage(item)?.totalEvents ?? 0,
+      overdrawn: usageOverdrawn(item),
+    });
+    return true;
+  }
+
+  #window(place: Place): WindowEntities {
+    const { subject, type, startMs } = place;
+    const name = `${subject.namespaceId} ${subject.resource} ${type} ${startMs}`;
+    const known = this.#windows.get(name);
+    if (known !== undefined) return known;
+    const size = this.#items.countEntities(subject, type, startMs);
+    const window = { size, events: new Map<string, number>(), fewest: 0 };
+    this.#windows.set(name, window);
+    return window;
+  }
+
+  #write({ subject, type, startMs }: Place, usage: PendingUsage): void {
+    const { retentionDays } = this.#bounds;
+    this.#items.update(
+      usageKey(subject, type, startMs),
+      usageChange(subject, type, startMs, usage, retentionDays),
+    );
+  }
+}
+
+function keyOf({ subject, type, startMs }: Place): Key {
+  return usageKey(subject, type, startMs);
+}
+
+function otherIn(place: Place): Place {
+  return { ...place, subject: { ...place.subject, entityId: OTHER_ENTITIES } };
+}

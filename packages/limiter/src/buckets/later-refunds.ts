@@ -1,0 +1,53 @@
+/** Repeats refunds that failed, in the background, and warns when they keep failing. */
+
+import type { Random } from "../base/random.ts";
+import type { Timer } from "../base/timer.ts";
+import { RateLimiterUnavailable } from "../domain/errors/errors.ts";
+import { type RefundWarning, refundWarning } from "./bucket-warning.ts";
+import type { Adjustment } from "./leg.ts";
+
+const REPETITIONS = 3;
+const PAUSE_MS = 100;
+
+export interface LaterRefundsOptions {
+  readonly timer: Timer;
+  readonly random: Random;
+  /** Whether writing again after such a failure refunds only once. */
+  readonly mayRepeat: (failure: RateLimiterUnavailable) => boolean;
+  readonly onWarning: (warning: RefundWarning) => void;
+}
+
+export class LaterRefunds {
+  readonly #options: LaterRefundsOptions;
+  readonly #pending = new Set<Promise<void>>();
+
+  constructor(options: LaterRefundsOptions) {
+    this.#options = options;
+  }
+
+  add(adjustment: Adjustment, write: () => Promise<void>, cause: unknown): void {
+    const repeated = this.#repeat(adjustment, write, cause);
+    this.#pending.add(repeated);
+    void repeated.finally(() => this.#pending.delete(repeated));
+  }
+
+  /** Resolves when no refund is pending. */
+  async idle(): Promise<void> {
+    while (this.#pending.size > 0) await Promise.all(this.#pending);
+  }
+
+  async #repeat(adjustment: Adjustment, write: () => Promise<void>, first: unknown): Promise<void> {
+    const { timer, random, mayRepeat, onWarning } = this.#options;
+    let cause = first;
+    for (let repetition = 1; repetition <= REPETITIONS; repetition += 1) {
+      if (!(cause instanceof RateLimiterUnavailable) || !mayRepeat(cause)) break;
+      await timer.sleep(random() * PAUSE_MS * 2 ** repetition);
+      try {
+        return await write();
+      } catch (error) {
+        cause = error;
+      }
+    }
+    onWarning(refundWarning(adjustment, cause));
+  }
+}

@@ -1,0 +1,197 @@
+/** The refusal: which limits were checked, which were exceeded, and when to come back. */
+
+import type { LimitStatus } from "../limit-status.ts";
+import { RateLimitError, ValidationError } from "./errors.ts";
+
+/** The most a `Retry-After` header can say; used when waiting would never help. */
+const HEADER_SECONDS_MAX = 2_147_483_647;
+
+/** One limit in the JSON of a refusal. An infinite wait is `null`. */
+export interface LimitStatusJson {
+  /** The entity whose bucket this is. */
+  readonly entity_id: string;
+  /** The resource of the bucket. */
+  readonly resource: string;
+  /** The name of the limit. */
+  readonly limit_name: string;
+  /** The most the bucket can hold. */
+  readonly capacity: number;
+  /** Tokens that come back in one period. */
+  readonly refill_amount: number;
+  /** The length of a period in seconds. */
+  readonly refill_period_seconds: number;
+  /** Whole tokens in the bucket; negative in debt. */
+  readonly available: number;
+  /** Whole tokens asked for. */
+  readonly requested: number;
+  /** Whether this limit refused the request. */
+  readonly exceeded: boolean;
+  /** Seconds until the request fits this limit; `null` when it never does. */
+  readonly retry_after_seconds: number | null;
+}
+
+/** What the JSON of a refusal shows. */
+export interface RefusalJsonOptions {
+  /** `false`: nothing of ancestors, which are often internal. Default true. */
+  readonly parents?: boolean;
+}
+
+/** The body of a 429 answer. */
+export interface RateLimitExceededJson {
+  /** Always this text, for clients to test. */
+  readonly error: "rate_limit_exceeded";
+  /** A sentence for a person. */
+  readonly message: string;
+  /** Seconds until the same request can succeed; `null` when it never can. */
+  readonly retry_after_seconds: number | null;
+  /** The same in whole milliseconds. */
+  readonly retry_after_ms: number | null;
+  /** Every limit that was checked, the entity's own first. */
+  readonly limits: readonly LimitStatusJson[];
+}
+
+/**
+ * At least one limit did not have enough. Nothing was consumed.
+ *
+ * @example
+ * ```ts
+ * import { Limit, RateLimitExceeded } from 'zae-limiter';
+ * const limit = Limit.perMinute('tpm', 100);
+ * const error = new RateLimitExceeded([
+ *   { entityId: 'key-1', resource: 'gpt-4', limitName: 'tpm', limit, available: 0, requested: 10,
+ *     exceeded: true, retryAfterSeconds: 6.001, fullAfterSeconds: 60, deficit: 10 },
+ * ]);
+ * console.log(error.retryAfterHeader); // 7
+ * console.log(error.toJSON().retry_after_ms); // 6001
+ * ```
+ */
+export class RateLimitExceeded extends RateLimitError {
+  override readonly code = "ZAEL_RATE_LIMIT_EXCEEDED";
+  /** All limits checked: of the entity itself, then of its parents. */
+  readonly statuses: readonly LimitStatus[];
+  /** The exceeded ones. */
+  readonly violations: readonly LimitStatus[];
+  /** The violation with the longest wait. */
+  readonly primaryViolation: LimitStatus;
+
+  constructor(statuses: readonly LimitStatus[]) {
+    const violations = statuses.filter((status) => status.exceeded);
+    const primary = longestWait(violations);
+    if (primary === undefined) {
+      throw new ValidationError("statuses", statuses.length, "expected at least one violation");
+    }
+    super(refusalMessage(statuses));
+    this.statuses = statuses;
+    this.violations = violations;
+    this.primaryViolation = primary;
+  }
+
+  /** The limits that had enough. */
+  get passed(): readonly LimitStatus[] {
+    return this.statuses.filter((status) => !status.exceeded);
+  }
+
+  /** When the same call can succeed; `Infinity` when it never can. */
+  get retryAfterSeconds(): number {
+    return this.primaryViolation.retryAfterSeconds;
+  }
+
+  /** For the `Retry-After` header: whole seconds, rounded up, at least 1, finite. */
+  get retryAfterHeader(): string {
+    return retryAfterHeader(this.retryAfterSeconds);
+  }
+
+  /** Whether the request is larger than a bucket can hold: waiting never helps. */
+  get neverFits(): boolean {
+    return !Number.isFinite(this.retryAfterSeconds);
+  }
+
+  /** Returns the body of a 429 answer. */
+  toJSON(options: RefusalJsonOptions = {}): RateLimitExceededJson {
+    return refusalJson(this.statuses, options);
+  }
+}
+
+/** Whole seconds for the `Retry-After` header; the most it can say when waiting never helps. */
+export function retryAfterHeader(retryAfterSeconds: number): string {
+  return String(Math.min(HEADER_SECONDS_MAX, Math.max(1, Math.ceil(retryAfterSeconds))));
+}
+
+/** The violation with the longest wait; the first of equals. */
+export function longestWait(violations: readonly LimitStatus[]): LimitStatus | undefined {
+  let longest = violations[0];
+  for (const violation of violations) {
+    if (longest && violation.retryAfterSeconds > longest.retryAfterSeconds) longest = violation;
+  }
+  return longest;
+}
+
+/** The sentence of a refusal: each exceeded limit once, under the entity that has it. */
+export function refusalMessage(statuses: readonly LimitStatus[]): string {
+  const violations = statuses.filter((status) => status.exceeded);
+  const primary = longestWait(violations);
+  if (primary === undefined) return "";
+  const limitsOf = new Map<string, string[]>();
+  for (const { entityId, resource, limitName } of violations) {
+    const bucket = `${entityId}/${resource}`;
+    const names = limitsOf.get(bucket);
+    if (names === undefined) limitsOf.set(bucket, [limitName]);
+    else names.push(limitName);
+  }
+  const exceeded = [...limitsOf].map(([bucket, names]) => `${bucket}: [${names.join(", ")}]`);
+  const advice = Number.isFinite(primary.retryAfterSeconds)
+    ? retryAdvice(primary)
+    : `the request is larger than the capacity of ${primary.limit.capacity} and can never fit`;
+  return `Rate limit exceeded for ${exceeded.join(", ")}, ${advice}`;
+}
+
+/** The JSON of a refusal, shared by the error and by the result of `tryAcquire`. */
+export function refusalJson(
+  statuses: readonly LimitStatus[],
+  { parents = true }: RefusalJsonOptions,
+): RateLimitExceededJson {
+  const primary = longestWait(statuses.filter((status) => status.exceeded));
+  const retryAfterSeconds = primary?.retryAfterSeconds ?? 0;
+  const never = !Number.isFinite(retryAfterSeconds);
+  const own = statuses.filter(({ entityId }) => entityId === statuses[0]?.entityId);
+  return {
+    error: "rate_limit_exceeded",
+    message: parents ? refusalMessage(statuses) : ownMessage(own, primary),
+    retry_after_seconds: never ? null : retryAfterSeconds,
+    retry_after_ms: never ? null : Math.round(retryAfterSeconds * 1000),
+    limits: (parents ? statuses : own).map(statusJson),
+  };
+}
+
+/** The sentence without ancestors: neither their names nor their capacities. */
+function ownMessage(own: readonly LimitStatus[], primary: LimitStatus | undefined): string {
+  if (primary === undefined) return "";
+  if (own.includes(primary)) return refusalMessage(own);
+  const [{ entityId, resource } = primary] = own;
+  const names = own.filter(({ exceeded }) => exceeded).map(({ limitName }) => limitName);
+  const limits = names.length === 0 ? "" : `: [${names.join(", ")}]`;
+  const advice = Number.isFinite(primary.retryAfterSeconds)
+    ? retryAdvice(primary)
+    : "the request can never fit";
+  return `Rate limit exceeded for ${entityId}/${resource}${limits}, ${advice}`;
+}
+
+function retryAdvice({ retryAfterSeconds }: LimitStatus): string {
+  return `retry after ${retryAfterSeconds.toFixed(1)}s`;
+}
+
+function statusJson(status: LimitStatus): LimitStatusJson {
+  const never = !Number.isFinite(status.retryAfterSeconds);
+  return {
+    entity_id: status.entityId,
+    resource: status.resource,
+    limit_name: status.limitName,
+    capacity: status.limit.capacity,
+    refill_amount: status.limit.refillAmount,
+    refill_period_seconds: status.limit.refillPeriodSeconds,
+    available: status.available,
+    requested: status.requested,
+    exceeded: status.exceeded,
+    retry_after_seconds: never ? null : status.retryAfterSeconds,
+  };
+}

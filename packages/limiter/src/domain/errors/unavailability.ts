@@ -1,0 +1,31 @@
+/** What happens to an acquire while the store cannot answer, and the errors that say so. */
+
+import { checkEither } from "../check.ts";
+import { RateLimiterUnavailable } from "./errors.ts";
+
+/**
+ * `allow` lets calls pass without counting them while the store is down; `block` refuses them.
+ *
+ * @example
+ * ```ts
+ * import type { OnUnavailable } from 'zae-limiter';
+ * const mode: OnUnavailable = 'allow';
+ * ```
+ */
+export type OnUnavailable = "allow" | "block";
+
+/** Checks a mode that came from outside. */
+export function checkOnUnavailable(value: unknown): OnUnavailable {
+  return checkEither("on_unavailable", value, "allow", "block");
+}
+
+/** Makes the error of a call that other writes left no time for: nothing was written. */
+export function tooBusy(message: string): RateLimiterUnavailable {
+  return new RateLimiterUnavailable(message, { reason: "throttled", nothingWritten: true });
+}
+
+/** Makes the error of a call whose deadline is over. */
+export function tooLate(nothingWritten = true): RateLimiterUnavailable {
+  const message = "The store did not answer in time";
+  return new RateLimiterUnavailable(message, { reason: "timeout", nothingWritten });
+}

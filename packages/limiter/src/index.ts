@@ -1,0 +1,129 @@
+/** The limiter's part of the public API, by name; what is not here is internal. */
+
+export type {
+  AcquireRequest,
+  AlsoRequest,
+  LeaseEnd,
+  MissingLimits,
+  OnError,
+} from "./acquire/acquire-request.ts";
+export type { AmountRecord, Amounts } from "./acquire/amounts.ts";
+export { type Decision, Refusal } from "./acquire/decision.ts";
+export type {
+  AcquireEvent,
+  LeaseWarning,
+  LimiterEvent,
+  LimiterWarning,
+  RejectedEvent,
+} from "./acquire/events.ts";
+export type { Lease, ResourceLease, SettledAmounts } from "./acquire/lease/lease.ts";
+export type { RateLimiterOptions } from "./acquire/limiter-options.ts";
+export {
+  RateLimiter,
+  type StatusRequest,
+} from "./acquire/rate-limiter.ts";
+export type { Clock } from "./base/clock.ts";
+export type { Random } from "./base/random.ts";
+export type { Timer } from "./base/timer.ts";
+export type {
+  BucketOperationResult,
+  OperationTarget,
+  ResetRequest,
+  TopUpRequest,
+} from "./buckets/balance-operations.ts";
+export type {
+  BucketRecords,
+  BucketState,
+  EntityCapacity,
+  ResourceCapacity,
+} from "./buckets/bucket-records.ts";
+export type { WindowType } from "./core/windows.ts";
+export { Entity } from "./domain/entity.ts";
+export type { ErrorCode } from "./domain/errors/error-code.ts";
+export {
+  DamagedRecordError,
+  type DisabledLevel,
+  EntityError,
+  EntityExistsError,
+  EntityNotFoundError,
+  InfrastructureError,
+  InfrastructureNotFoundError,
+  InvalidIdentifierError,
+  InvalidNameError,
+  LeaseExpiredError,
+  NamespaceNotFoundError,
+  NamespaceStateError,
+  RateLimitError,
+  RateLimiterUnavailable,
+  ResourceDisabled,
+  StackAlreadyExistsError,
+  type StackFailureEvent,
+  StackOperationError,
+  type UnavailableReason,
+  ValidationError,
+  ZaeLimiterError,
+} from "./domain/errors/errors.ts";
+export { isLimiterError, type LimiterError } from "./domain/errors/limiter-error.ts";
+export {
+  type LimitStatusJson,
+  RateLimitExceeded,
+  type RateLimitExceededJson,
+  type RefusalJsonOptions,
+} from "./domain/errors/rate-limit-exceeded.ts";
+export { SweepIncompleteError } from "./domain/errors/sweep-incomplete.ts";
+export type { OnUnavailable } from "./domain/errors/unavailability.ts";
+export {
+  type UnsupportedKind,
+  type UnsupportedLimit,
+  UnsupportedLimitError,
+} from "./domain/errors/unsupported-limit.ts";
+export {
+  IncompatibleSchemaError,
+  VersionError,
+  VersionMismatchError,
+} from "./domain/errors/version-errors.ts";
+export type { JsonValue } from "./domain/json.ts";
+export {
+  Limit,
+  type LimitInput,
+  type LimitJson,
+  type LimitSpec,
+  type RateOptions,
+} from "./domain/limit.ts";
+export type { LimitStatus } from "./domain/limit-status.ts";
+export type { ConfigSource } from "./domain/precedence.ts";
+export type { AuditAction, AuditEvent, AuditLog } from "./records/audit.ts";
+export type { CacheStats } from "./records/config/config-cache.ts";
+export type { FlagTarget } from "./records/config/config-level.ts";
+export type { ResolvedLimits } from "./records/config/config-resolver.ts";
+export type { LimitRecords, SystemConfig } from "./records/config/limits.ts";
+export type { SwitchResult } from "./records/config/sweep.ts";
+export type {
+  ChangeOptions,
+  StoredLevel,
+  SwitchRecords,
+  SwitchReport,
+  SwitchState,
+} from "./records/config/switches.ts";
+export type { EntityRecords, NewEntity } from "./records/entities/entities.ts";
+export type { EntityListOptions, EntityPage } from "./records/entities/entity-list.ts";
+export type {
+  Namespace,
+  NamespaceStatus,
+  OrphanNamespace,
+} from "./records/namespaces/namespace-item.ts";
+export type { NamespaceRecords } from "./records/namespaces/namespaces.ts";
+export type { UsageQuery, UsageRecords } from "./records/usage/usage.ts";
+export type { UsageSnapshot } from "./records/usage/usage-item.ts";
+export type { UsageSummary } from "./records/usage/usage-sum.ts";
+export type { VersionRecord } from "./records/version-record.ts";
+export type { BackendCapabilities } from "./repository/backend.ts";
+export type {
+  CreateTableOptions,
+  Credentials,
+  DynamoOptions,
+  OpenOptions,
+} from "./repository/options.ts";
+export { Repository } from "./repository/repository.ts";
+export type { UsageOptions } from "./repository/usage-options.ts";
+export type { CallOutcome, ItemStore, StoreCall } from "./storage/item-store.ts";

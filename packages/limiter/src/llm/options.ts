@@ -1,0 +1,217 @@
+/** The options of every LLM adapter, checked when the adapter is made. */
+
+import { checkFields, checkInteger, show, TOKENS_MAX } from "../domain/check.ts";
+import { ValidationError } from "../domain/errors/errors.ts";
+import { checkEntityId, checkLimitName } from "../domain/names.ts";
+import type { LlmApi } from "./formats/format.ts";
+import type { Reserve } from "./output-estimate.ts";
+import type { Tokenizer } from "./prompt-size.ts";
+
+/** A call to a model, as `entityId` and `resource` see it. */
+export interface LlmCall {
+  /** The API that is called. */
+  readonly api: LlmApi | "ai-sdk";
+  /** Empty where the request names no model. */
+  readonly model: string;
+  /** Whether the answer is streamed. */
+  readonly stream: boolean;
+  /** The address of a call over HTTP. */
+  readonly url?: string;
+  /** Headers of the request, of calls over HTTP. */
+  readonly headers?: Headers;
+  /** The parsed body of a request, or the parameters of the AI SDK. */
+  readonly body: unknown;
+}
+
+/** Which limits count what. A kind that is not named keeps its default. */
+export interface LlmCount {
+  /** Count 1 per call. Default `rpm` and `rpd`. */
+  readonly requests?: string | readonly string[];
+  /** Count input and output. Default `tpm` and `tpd`. */
+  readonly tokens?: string | readonly string[];
+  /** Default `itpm`. */
+  readonly inputTokens?: string | readonly string[];
+  /** Default `otpm`. */
+  readonly outputTokens?: string | readonly string[];
+  /** What a cached input token counts, from 0 (default) to 1. */
+  readonly cachedTokens?: number;
+}
+
+/** How an upstream failed: by an answer, or by an error. */
+export interface LlmFailure {
+  /** The status of the answer; `undefined` when there was none. */
+  readonly status?: number;
+  /** The error, when there was no answer. */
+  readonly error?: unknown;
+}
+
+/**
+ * Options of `limitFetch`, `rateLimitMiddleware` and `anthropicMiddleware`.
+ *
+ * @example
+ * ```ts
+ * import type { LlmOptions } from 'zae-limiter/llm';
+ * const options: LlmOptions = {
+ *   entityId: (call) => call.headers?.get('x-team') ?? 'team-a',
+ *   count: { cachedTokens: 0.1 },
+ *   maxWaitSeconds: 5,
+ * };
+ * ```
+ */
+export interface LlmOptions {
+  /** The entity that pays: an id, or a function of the call. */
+  readonly entityId: string | ((call: LlmCall) => string | Promise<string>);
+  /** Default: the model's name. */
+  readonly resource?: (call: LlmCall) => string;
+  /** The names of the limits that count requests and tokens. */
+  readonly count?: LlmCount;
+  /** After so long without a read, a stream is counted by what was streamed. Default 60. */
+  readonly idleSeconds?: number;
+  /** Whether a failed call is refunded. Default: after an error, a 429 and a 5xx. */
+  readonly refundWhen?: (failure: LlmFailure) => boolean;
+  /** Default: UTF-8 bytes / 4. */
+  readonly tokenizer?: Tokenizer;
+  /** How much output to consume before it is known. Default `learned`. */
+  readonly reserve?: Reserve;
+  /** Corrects the amounts in the middle of a stream once they are off by so many. Default 1000. */
+  readonly flushEvery?: number;
+  /** Default `response`: a 429 in the provider's own shape. */
+  readonly onRefused?: "response" | "throw";
+  /** How long a call may wait for tokens. Default 0. */
+  readonly maxWaitSeconds?: number;
+  /** Default: the global `fetch`. */
+  readonly fetch?: typeof fetch;
+}
+
+/** The limits of each kind. */
+export interface CountedLimits extends Kinds {
+  readonly cachedTokens: number;
+  /** All names with an amount of 0: copying it is faster than building an object name by name. */
+  readonly nothing: Readonly<Record<string, number>>;
+  /** The names that the caller gave: the entity or an ancestor must have them. */
+  readonly given: readonly string[];
+}
+
+/** The same as `LlmOptions`, complete. */
+export interface CheckedLlmOptions {
+  readonly entityId: LlmOptions["entityId"];
+  readonly resource: ((call: LlmCall) => string) | undefined;
+  readonly count: CountedLimits;
+  readonly idleMs: number;
+  readonly refundWhen: (failure: LlmFailure) => boolean;
+  readonly tokenizer: Tokenizer | undefined;
+  readonly reserve: Reserve;
+  readonly flushEvery: number;
+  readonly onRefused: "response" | "throw";
+  readonly maxWaitSeconds: number;
+  readonly fetch: typeof fetch | undefined;
+}
+
+const NAMES = [
+  "entityId",
+  "resource",
+  "count",
+  "idleSeconds",
+  "refundWhen",
+  "tokenizer",
+  "reserve",
+  "flushEvery",
+  "onRefused",
+  "maxWaitSeconds",
+  "fetch",
+] as const satisfies readonly (keyof LlmOptions)[];
+
+const KINDS = ["requests", "tokens", "inputTokens", "outputTokens"] as const;
+
+type Kind = (typeof KINDS)[number];
+type Kinds = Readonly<Record<Kind, readonly string[]>>;
+
+const DEFAULT_LIMITS: Kinds = {
+  requests: ["rpm", "rpd"],
+  tokens: ["tpm", "tpd"],
+  inputTokens: ["itpm"],
+  outputTokens: ["otpm"],
+};
+
+const DEFAULT_IDLE_SECONDS = 60;
+const DEFAULT_FLUSH_TOKENS = 1000;
+
+/** Checks everything that can be checked without a call. */
+export function checkLlmOptions(options: LlmOptions): CheckedLlmOptions {
+  checkFields("options", options, NAMES);
+  for (const name of ["resource", "refundWhen", "tokenizer", "fetch"] as const) {
+    checkFunction(name, options[name]);
+  }
+  const { entityId, onRefused = "response", reserve = "learned" } = options;
+  if (typeof entityId !== "function") checkEntityId(entityId);
+  if (onRefused !== "response" && onRefused !== "throw") {
+    const reason = `expected "response" or "throw", got ${show(onRefused)}`;
+    throw new ValidationError("onRefused", onRefused, reason);
+  }
+  const flushEvery = options.flushEvery ?? DEFAULT_FLUSH_TOKENS;
+  return {
+    entityId,
+    resource: options.resource,
+    count: checkCount(options.count ?? {}),
+    idleMs: 1000 * checkAtLeast("idleSeconds", options.idleSeconds ?? DEFAULT_IDLE_SECONDS, 0.001),
+    refundWhen: options.refundWhen ?? refundsByDefault,
+    tokenizer: options.tokenizer,
+    reserve: checkReserve(reserve),
+    flushEvery: checkInteger("flushEvery", flushEvery, 1, TOKENS_MAX),
+    onRefused,
+    maxWaitSeconds: checkAtLeast("maxWaitSeconds", options.maxWaitSeconds ?? 0, 0),
+    fetch: options.fetch,
+  };
+}
+
+/** Refunds what the upstream did not serve, and keeps what the caller asked wrongly. */
+function refundsByDefault({ status }: LlmFailure): boolean {
+  return status === undefined || status === 429 || status >= 500;
+}
+
+function checkReserve(reserve: Reserve): Reserve {
+  if (reserve === "learned" || reserve === "max") return reserve;
+  if (typeof reserve === "number") return checkInteger("reserve", reserve, 0, TOKENS_MAX);
+  throw new ValidationError(
+    "reserve",
+    reserve,
+    `expected "learned", "max" or a number of tokens, got ${show(reserve)}`,
+  );
+}
+
+function checkCount(count: LlmCount): CountedLimits {
+  checkFields("count", count, [...KINDS, "cachedTokens"]);
+  const { cachedTokens = 0 } = count;
+  if (typeof cachedTokens !== "number" || !(cachedTokens >= 0 && cachedTokens <= 1)) {
+    const reason = `expected a number from 0 to 1, got ${show(cachedTokens)}`;
+    throw new ValidationError("count.cachedTokens", cachedTokens, reason);
+  }
+  const kinds = Object.fromEntries(KINDS.map((kind) => [kind, names(kind, count)])) as Kinds;
+  const all = Object.values(kinds).flat();
+  const twice = all.find((name, at) => all.indexOf(name) !== at);
+  if (twice !== undefined) {
+    const reason = `expected each limit to count one thing, but "${twice}" is named twice`;
+    throw new ValidationError("count", twice, reason);
+  }
+  return {
+    ...kinds,
+    cachedTokens,
+    nothing: Object.fromEntries(all.map((name) => [name, 0])),
+    given: KINDS.flatMap((kind) => (count[kind] === undefined ? [] : kinds[kind])),
+  };
+}
+
+function names(kind: Kind, count: LlmCount): readonly string[] {
+  const value = count[kind] ?? DEFAULT_LIMITS[kind];
+  return (typeof value === "string" ? [value] : [...value]).map(checkLimitName);
+}
+
+function checkAtLeast(field: string, value: number, least: number): number {
+  if (typeof value === "number" && value >= least) return value;
+  throw new ValidationError(field, value, `expected a number >= ${least}, got ${show(value)}`);
+}
+
+function checkFunction(field: string, value: unknown): void {
+  if (value === undefined || typeof value === "function") return;
+  throw new ValidationError(field, value, `expected a function, got ${show(value)}`);
+}

@@ -1,0 +1,76 @@
+/** The answer to a refused call, in the shape of the provider that the client expects. */
+
+import { RateLimiterUnavailable, ResourceDisabled } from "../domain/errors/errors.ts";
+import type { NotGranted } from "./metering.ts";
+
+/** A whole response. */
+export interface RefusalAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/**
+ * SDKs wait as long as `retry-after` says. A limit per minute is full again after a minute; beyond
+ * that a retry would hold the caller for too long.
+ */
+const RETRY_SECONDS_MAX = 65;
+
+/** Returns a 429; a 403 for a disabled resource, and a 503 where the store cannot answer. */
+export function refusalAnswer(
+  reason: NotGranted,
+  provider: "openai" | "anthropic",
+  exposeParents = true,
+): RefusalAnswer {
+  if (reason instanceof ResourceDisabled) {
+    const kind = { openai: "access_denied", anthropic: "permission_error" }[provider];
+    return errorAnswer(403, kind, reason.message, provider, { "x-should-retry": "false" });
+  }
+  if (reason instanceof RateLimiterUnavailable) {
+    const kind = { openai: "server_error", anthropic: "overloaded_error" }[provider];
+    const message = "The rate limiter cannot reach its store.";
+    return errorAnswer(503, kind, message, provider, { "retry-after": "1" });
+  }
+  const { message } = reason.toJSON({ parents: exposeParents });
+  const kind = { openai: "rate_limit_exceeded", anthropic: "rate_limit_error" }[provider];
+  return errorAnswer(429, kind, message, provider, retryHeaders(reason));
+}
+
+/** Headers that SDKs act on: when to retry, or not to retry at all. */
+function retryHeaders(refusal: {
+  readonly neverFits: boolean;
+  readonly retryAfterSeconds: number;
+  readonly retryAfterHeader: string;
+}): Record<string, string> {
+  if (refusal.neverFits) return { "x-should-retry": "false" };
+  const { retryAfterSeconds } = refusal;
+  return {
+    "retry-after": refusal.retryAfterHeader,
+    "retry-after-ms": String(Math.max(1, Math.ceil(retryAfterSeconds * 1000))),
+    ...(mayRetry(retryAfterSeconds) ? {} : { "x-should-retry": "false" }),
+  };
+}
+
+/** Whether a client should try again after `retry-after`. */
+export function mayRetry(retryAfterSeconds: number): boolean {
+  return retryAfterSeconds <= RETRY_SECONDS_MAX;
+}
+
+/** Returns an error in the shape of a provider. */
+export function errorAnswer(
+  status: number,
+  kind: string,
+  message: string,
+  provider: "openai" | "anthropic",
+  headers: Readonly<Record<string, string>> = {},
+): RefusalAnswer {
+  const body =
+    provider === "anthropic"
+      ? { type: "error", error: { type: kind, message } }
+      : { error: { message, type: kind, param: null, code: kind } };
+  return {
+    status,
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify(body),
+  };
+}

@@ -1,0 +1,189 @@
+/**
+ * Brings what is stored to what a manifest declares, through the public calls:
+ * each change is one transaction with its audit event, its registries and a new config version, and
+ * live buckets follow.
+ */
+
+import { defined } from "../base/defined.ts";
+import { RateLimiterUnavailable, ZaeLimiterError } from "../domain/errors/errors.ts";
+import type { LimitRecords } from "../records/config/limits.ts";
+import type { ChangeOptions, SwitchRecords } from "../records/config/switches.ts";
+import type { RecordContext } from "../records/record-context.ts";
+import { INTERNALS } from "../repository/internals.ts";
+import type { Repository } from "../repository/repository.ts";
+import { ApplyTurn } from "./apply-turn.ts";
+import { allRemembered, beginning, ending, isSettled } from "./bookkeeping.ts";
+import { fingerprintOf } from "./fingerprint.ts";
+import { checkFits, type ManagedRecord, readManaged, timestampOf } from "./managed-record.ts";
+import { declarationsOf, type LevelConfig, type Manifest, type Target } from "./manifest.ts";
+import { type LimitChange, type LimitPlan, planChanges } from "./plan.ts";
+import { readLevels } from "./stored-levels.ts";
+
+const WAIT_MS = 60_000;
+/** A store that is down would be waited for once per change. */
+const UNAVAILABLE_MAX = 3;
+
+export interface ApplyOptions {
+  /** The principal in the audit log. */
+  readonly principal?: string;
+  /** How long to wait for another apply; 60 seconds when absent. */
+  readonly waitMs?: number;
+  /** Stops between two changes; what was done is recorded. */
+  readonly signal?: AbortSignal;
+  /** Told of each change when it is done or has failed. */
+  readonly onChange?: (change: LimitChange, error?: ZaeLimiterError) => void;
+}
+
+/** How an apply went. Whatever failed or was skipped is in the next plan again. */
+export interface ApplyResult {
+  readonly plan: LimitPlan;
+  readonly applied: readonly LimitChange[];
+  readonly failed: readonly { readonly change: LimitChange; readonly error: ZaeLimiterError }[];
+  /** Not attempted: the store was down, or the apply was stopped. */
+  readonly skipped: readonly LimitChange[];
+  /** Why the outcome could not be recorded; the next apply finds out by itself. */
+  readonly unrecorded?: ZaeLimiterError;
+}
+
+/** What an apply would do now. Reads, and changes nothing. */
+export async function planManifest(repo: Repository, manifest: Manifest): Promise<LimitPlan> {
+  const { records } = repo[INTERNALS];
+  return planFor(records, manifest, await readManaged(records));
+}
+
+/** Applies a manifest. Writes nothing when nothing differs. */
+export async function applyManifest(
+  repo: Repository,
+  manifest: Manifest,
+  options: ApplyOptions = {},
+): Promise<ApplyResult> {
+  const { records, timer } = repo[INTERNALS];
+  const fingerprint = fingerprintOf(manifest);
+  const { waitMs = WAIT_MS, signal } = options;
+  const taken = await ApplyTurn.take(records, { timer, waitMs, signal }, async (record) => {
+    const plan = await planFor(records, manifest, record);
+    if (isSettled(record, plan, fingerprint)) return { plan };
+    checkFits(allRemembered(record, plan));
+    return { plan, begin: beginning(record, plan) };
+  });
+  const { plan } = taken.prepared;
+  if (taken.turn === undefined) return { plan, applied: [], failed: [], skipped: [] };
+  const { lost, ...outcome } = await carryOut(repo, plan.changes, taken.turn, options);
+  if (lost !== undefined) return { plan, ...outcome, unrecorded: lost };
+  const complete = outcome.failed.length === 0 && outcome.skipped.length === 0;
+  const unrecorded = await failureOf(
+    taken.turn.end({
+      ...ending(taken.record, plan, outcome),
+      ...(complete ? { fingerprint, lastApplied: timestampOf(records) } : {}),
+    }),
+  );
+  return { plan, ...outcome, ...defined({ unrecorded }) };
+}
+
+async function planFor(
+  records: RecordContext,
+  manifest: Manifest,
+  managed: ManagedRecord,
+): Promise<LimitPlan> {
+  const declared = declarationsOf(manifest).map(([target]) => target);
+  const targets = [...declared, ...managed.targets, ...managed.unsettled];
+  return planChanges(manifest, await readLevels(records, targets), managed);
+}
+
+interface Outcome extends Omit<ApplyResult, "plan" | "unrecorded"> {
+  /** Set when the lock was lost before the work was done. */
+  readonly lost?: ZaeLimiterError;
+}
+
+/** One after the other: every change counts the config version up, so that two would collide. */
+async function carryOut(
+  repo: Repository,
+  changes: readonly LimitChange[],
+  turn: ApplyTurn,
+  { principal, signal, onChange }: ApplyOptions,
+): Promise<Outcome> {
+  const applied: LimitChange[] = [];
+  const failed: { change: LimitChange; error: ZaeLimiterError }[] = [];
+  const by = defined({ principal });
+  let unavailable = 0;
+  for (const [position, change] of changes.entries()) {
+    const skipped = changes.slice(position);
+    if (signal?.aborted === true || unavailable === UNAVAILABLE_MAX) {
+      return { applied, failed, skipped };
+    }
+    const lost = await failureOf(turn.extend());
+    if (lost !== undefined) return { applied, failed, skipped, lost };
+    const error = await failureOf(carryOutOne(repo, change, by));
+    if (error === undefined) applied.push(change);
+    else failed.push({ change, error });
+    unavailable = error instanceof RateLimiterUnavailable ? unavailable + 1 : 0;
+    onChange?.(change, error);
+  }
+  return { applied, failed, skipped: [] };
+}
+
+/** Returns an error of this library, which is reported; any other error is a bug and is thrown. */
+async function failureOf(work: Promise<void>): Promise<ZaeLimiterError | undefined> {
+  try {
+    await work;
+    return undefined;
+  } catch (error) {
+    if (error instanceof ZaeLimiterError) return error;
+    throw error;
+  }
+}
+
+async function carryOutOne(
+  { limits }: Repository,
+  { target, before, after }: LimitChange,
+  by: ChangeOptions,
+): Promise<void> {
+  if (target.level === "system") {
+    if (after === undefined) return limits.deleteSystem(by);
+    return limits.setSystem(after.limits, { ...by, onUnavailable: after.onUnavailable ?? null });
+  }
+  if (after === undefined) {
+    await removeLimits(limits, target, by);
+    return keepFlags(limits, target, before, after, by);
+  }
+  // Flags first: a resource must be switched off before the limits that protect it are deleted.
+  await keepFlags(limits, target, before, after, by);
+  // Where only flags are declared, limits that the Python library enforces stay.
+  if (after.limits.length === 0 && (before?.limits.length ?? 0) === 0) return;
+  const { resource } = target;
+  if (target.level === "resource") return limits.setResource(resource, after.limits, by);
+  return limits.setEntity(target.entityId, after.limits, { ...by, resource });
+}
+
+type FlaggedTarget = Exclude<Target, { level: "system" }>;
+
+async function removeLimits(
+  limits: LimitRecords,
+  target: FlaggedTarget,
+  by: ChangeOptions,
+): Promise<void> {
+  const { resource } = target;
+  if (target.level === "resource") return limits.deleteResource(resource, by);
+  return limits.deleteEntity(target.entityId, { ...by, resource });
+}
+
+/** The flags of a level become what is declared, and only those that differ are written. */
+async function keepFlags(
+  limits: SwitchRecords,
+  target: FlaggedTarget,
+  before: LevelConfig | undefined,
+  after: LevelConfig | undefined,
+  by: ChangeOptions,
+): Promise<void> {
+  const { resource } = target;
+  const place = target.level === "entity" ? { entityId: target.entityId, resource } : { resource };
+  const disabled = after?.disabled;
+  if (disabled !== before?.disabled) {
+    if (disabled === undefined) await limits.clear(place, by);
+    else if (disabled === "bypass") await limits.bypass(place, by);
+    else await limits[disabled ? "disable" : "enable"](place, by);
+  }
+  if (after?.cascade !== before?.cascade) {
+    await limits.setCascade(place, after?.cascade ?? null, by);
+  }
+}

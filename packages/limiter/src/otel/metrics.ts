@@ -1,0 +1,249 @@
+/** Metrics of a limiter. docs/operators/monitoring.md has the list, and a test compares the two. */
+
+import type { Meter, Observable, ObservableResult } from "@opentelemetry/api";
+import type { AcquireEvent, LimiterEvent } from "../acquire/events.ts";
+import { hear } from "../acquire/hear.ts";
+import type { RateLimiter } from "../acquire/rate-limiter.ts";
+import { WaitingQueues } from "../acquire/waiting/waiting-queues.ts";
+import { entryOf } from "../base/entry.ts";
+import { INTERNALS } from "../repository/internals.ts";
+import type { StoreCall } from "../storage/item-store.ts";
+import { BoundedLabels } from "./bounded-labels.ts";
+import {
+  callAttributes,
+  DB_OPERATION,
+  DB_SYSTEM,
+  databaseOf,
+  ENTITY,
+  LEVEL,
+  LIMIT,
+  levelName,
+  NAMESPACE,
+  OUTCOME,
+  RESOURCE,
+} from "./names.ts";
+import { ResourceCounts } from "./resource-counts.ts";
+import { Tally } from "./tally.ts";
+
+/** Resources and limits come from callers too, so their labels are bounded as well. */
+const NAMES_MAX = 200;
+/** An entity gets a label of its own after so many acquires: one that comes once gets none. */
+const ADMIT_AFTER = 10;
+const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+const OUTCOMES = {
+  acquired: "granted",
+  rejected: "refused",
+  degraded: "degraded",
+  unavailable: "unavailable",
+} as const satisfies Record<AcquireEvent["type"], string>;
+
+/** The instruments that are made of a meter. */
+export type MetricsMeter = Pick<
+  Meter,
+  | "createHistogram"
+  | "createObservableCounter"
+  | "createObservableGauge"
+  | "createObservableUpDownCounter"
+>;
+
+/** Exports metrics until the result is called. */
+export function observeMetrics(
+  limiter: RateLimiter,
+  meter: MetricsMeter,
+  entitiesMax: number,
+): () => void {
+  const instruments = new Metrics(limiter, meter, entitiesMax);
+  const ends = [
+    hear(limiter, (event) => instruments.hear(event)),
+    limiter.repository[INTERNALS].listen((call) => instruments.called(call)),
+    instruments.register(),
+  ];
+  return () => {
+    for (const end of ends) end();
+  };
+}
+
+class Metrics {
+  readonly #limiter: RateLimiter;
+  readonly #meter: MetricsMeter;
+  readonly #namespace: string;
+  readonly #database: ReturnType<typeof databaseOf>;
+  readonly #entities: BoundedLabels | undefined;
+  readonly #resources = new BoundedLabels(NAMES_MAX);
+  readonly #limits = new BoundedLabels(NAMES_MAX);
+  readonly #acquires = new Tally([OUTCOME, RESOURCE, NAMESPACE, LIMIT, LEVEL, ENTITY]);
+  readonly #consumed = new Tally([RESOURCE, NAMESPACE, LIMIT, ENTITY]);
+  readonly #adjusted = new Tally([RESOURCE, NAMESPACE, LIMIT, "zae_limiter.direction"]);
+  readonly #refunded = new Tally([RESOURCE, NAMESPACE, LIMIT]);
+  readonly #calls = new Tally([DB_SYSTEM, DB_OPERATION, OUTCOME]);
+  readonly #capacity = new Tally([DB_SYSTEM, DB_OPERATION, "zae_limiter.capacity.kind"]);
+  readonly #splits = new Tally([RESOURCE, NAMESPACE]);
+  readonly #shards = new Tally([RESOURCE, NAMESPACE]);
+  readonly #warnings = new Tally(["zae_limiter.warning", NAMESPACE]);
+  /** Counts by the label of a resource; labels are bounded in number. */
+  readonly #resourceCounts = new Map<string, ResourceCounts>();
+  readonly #duration;
+  readonly #timeInQueue;
+  readonly #callDuration;
+
+  constructor(limiter: RateLimiter, meter: MetricsMeter, entitiesMax: number) {
+    this.#limiter = limiter;
+    this.#meter = meter;
+    this.#namespace = limiter.repository.namespaceName;
+    this.#database = databaseOf(limiter);
+    if (entitiesMax > 0) this.#entities = new BoundedLabels(entitiesMax, ADMIT_AFTER);
+    const seconds = { unit: "s", advice: { explicitBucketBoundaries: SECONDS } };
+    this.#duration = meter.createHistogram("zae_limiter.acquire.duration", {
+      ...seconds,
+      description: "Time from an acquire to its decision",
+    });
+    this.#timeInQueue = meter.createHistogram("zae_limiter.acquire.time_in_queue", {
+      ...seconds,
+      description: "Time an acquire with maxWaitSeconds waited for tokens",
+    });
+    this.#callDuration = meter.createHistogram("db.client.operation.duration", {
+      ...seconds,
+      description: "Duration of requests to the store",
+    });
+  }
+
+  hear(event: LimiterEvent): void {
+    switch (event.type) {
+      case "acquired":
+      case "rejected":
+      case "degraded":
+      case "unavailable":
+        this.#decided(event);
+        break;
+      case "adjusted":
+        this.#corrected(event.resource, event.amounts);
+        break;
+      case "restored":
+        if (event.reason === "rollback") this.#returned(event.resource, event.amounts);
+        break;
+      case "split": {
+        const resource = this.#resources.labelOf(event.resource);
+        this.#splits.add(1, resource, this.#namespace);
+        this.#shards.raise(event.shardCount, resource, this.#namespace);
+        break;
+      }
+      case "warning":
+        this.#warnings.add(1, event.warning.kind, this.#namespace);
+        break;
+    }
+  }
+
+  called(call: StoreCall): void {
+    const { operation, outcome = "ok", durationMs, readUnits, writeUnits } = call;
+    const { system } = this.#database;
+    this.#calls.add(1, system, operation, outcome);
+    if (readUnits > 0) this.#capacity.add(readUnits, system, operation, "read");
+    if (writeUnits > 0) this.#capacity.add(writeUnits, system, operation, "write");
+    if (durationMs === undefined) return;
+    this.#callDuration.record(durationMs / 1000, callAttributes(this.#database, call));
+  }
+
+  /** Connects the sums to the meter; the result ends it. */
+  register(): () => void {
+    const ends: (() => void)[] = [];
+    const connect = (instrument: Observable, observe: (result: ObservableResult) => void) => {
+      instrument.addCallback(observe);
+      ends.push(() => instrument.removeCallback(observe));
+    };
+    for (const [name, unit, description, tally] of this.#counters()) {
+      const counter = this.#meter.createObservableCounter(name, { unit, description });
+      connect(counter, (result) => tally.observe(result));
+    }
+    const shards = { unit: "{shard}", description: "Most shards a bucket of the resource has" };
+    connect(this.#meter.createObservableGauge("zae_limiter.bucket.shards", shards), (result) =>
+      this.#shards.observe(result),
+    );
+    const queue = { unit: "{request}", description: "Acquires that wait for tokens now" };
+    connect(
+      this.#meter.createObservableUpDownCounter("zae_limiter.queue.size", queue),
+      (result) => {
+        const { buckets, clock, timer } = this.#limiter.repository[INTERNALS];
+        const { size } = WaitingQueues.of(buckets, clock, timer);
+        result.observe(size, { [NAMESPACE]: this.#namespace });
+      },
+    );
+    const lookups = { unit: "{lookup}", description: "Lookups of stored limits in the cache" };
+    connect(this.#meter.createObservableCounter("zae_limiter.cache.lookups", lookups), (result) => {
+      const { hits, misses } = this.#limiter.repository.limits.cacheStats();
+      const attributes = { [NAMESPACE]: this.#namespace };
+      result.observe(hits, { ...attributes, "zae_limiter.cache.result": "hit" });
+      result.observe(misses, { ...attributes, "zae_limiter.cache.result": "miss" });
+    });
+    return () => {
+      for (const end of ends) end();
+    };
+  }
+
+  #counters(): readonly (readonly [string, string, string, Tally])[] {
+    return [
+      ["zae_limiter.acquires", "{request}", "Acquires by what came of them", this.#acquires],
+      ["zae_limiter.tokens.consumed", "{token}", "Tokens consumed by grants", this.#consumed],
+      ["zae_limiter.tokens.adjusted", "{token}", "Tokens corrected by leases", this.#adjusted],
+      ["zae_limiter.tokens.refunded", "{token}", "Tokens refunded by rollbacks", this.#refunded],
+      ["zae_limiter.store.calls", "{call}", "Requests to the store", this.#calls],
+      ["zae_limiter.store.capacity", "{unit}", "Capacity units consumed", this.#capacity],
+      ["zae_limiter.bucket.splits", "{split}", "Buckets split into more shards", this.#splits],
+      ["zae_limiter.warnings", "{warning}", "Warnings by kind", this.#warnings],
+    ];
+  }
+
+  #decided(event: AcquireEvent): void {
+    const known = this.#countsOf(event.resource);
+    const entity = this.#entities?.labelOf(event.entityId);
+    const outcome = OUTCOMES[event.type];
+    if (event.type === "acquired" && entity === undefined) known.granted(event.consumed);
+    else this.#count(event, known.resource, entity);
+    const attributes = known.attributesOf(outcome);
+    this.#duration.record(event.durationMs / 1000, attributes);
+    if (event.waitedMs > 0) this.#timeInQueue.record(event.waitedMs / 1000, attributes);
+  }
+
+  /** Counts an acquire by labels of its own. */
+  #count(event: AcquireEvent, resource: string, entity: string | undefined): void {
+    const outcome = OUTCOMES[event.type];
+    if (event.type === "rejected") {
+      const { limitName, level } = event.refusedBy;
+      const limit = this.#limits.labelOf(limitName);
+      this.#acquires.add(1, outcome, resource, this.#namespace, limit, levelName(level), entity);
+    } else {
+      this.#acquires.add(1, outcome, resource, this.#namespace, undefined, undefined, entity);
+    }
+    if (event.type !== "acquired") return;
+    const { consumed } = event;
+    for (const name in consumed) {
+      const limit = this.#limits.labelOf(name);
+      this.#consumed.add(consumed[name] ?? 0, resource, this.#namespace, limit, entity);
+    }
+  }
+
+  #corrected(name: string, amounts: Readonly<Record<string, number>>): void {
+    const known = this.#countsOf(name);
+    for (const limitName in amounts) known.adjusted(limitName, amounts[limitName] ?? 0);
+  }
+
+  #returned(name: string, amounts: Readonly<Record<string, number>>): void {
+    const { resource } = this.#countsOf(name);
+    for (const [limitName, amount] of Object.entries(amounts)) {
+      if (amount === 0) continue;
+      this.#refunded.add(amount, resource, this.#namespace, this.#limits.labelOf(limitName));
+    }
+  }
+
+  /** A resource that has a label of its own is found by its name at once. */
+  #countsOf(name: string): ResourceCounts {
+    const known = this.#resourceCounts.get(name);
+    if (known !== undefined) return known;
+    const label = this.#resources.labelOf(name);
+    return entryOf(this.#resourceCounts, label, () => {
+      const tallies = { acquires: this.#acquires, consumed: this.#consumed };
+      const sums = { ...tallies, adjusted: this.#adjusted, limits: this.#limits };
+      return new ResourceCounts(label, this.#namespace, sums);
+    });
+  }
+}

@@ -1,0 +1,45 @@
+/** Names of attributes. Those of databases follow the semantic conventions of OpenTelemetry. */
+
+import type { Attributes } from "@opentelemetry/api";
+import type { RateLimiter } from "../acquire/rate-limiter.ts";
+import { INTERNALS } from "../repository/internals.ts";
+import type { StoreCall } from "../storage/item-store.ts";
+
+type Database = { readonly system: string; readonly table?: string };
+
+export const OUTCOME = "zae_limiter.outcome";
+export const RESOURCE = "zae_limiter.resource";
+export const NAMESPACE = "zae_limiter.namespace";
+export const LIMIT = "zae_limiter.limit";
+export const LEVEL = "zae_limiter.hierarchy.level";
+export const ENTITY = "zae_limiter.entity";
+export const DB_SYSTEM = "db.system.name";
+export const DB_OPERATION = "db.operation.name";
+const DB_COLLECTION = "db.collection.name";
+const ERROR_TYPE = "error.type";
+
+/** Where an entity that refused is in the hierarchy; few values, however deep it is. */
+export function levelName(level: number): string {
+  return ["entity", "parent"][level] ?? "ancestor";
+}
+
+/** What every metric and span of a request to the store says about it. */
+export function callAttributes({ system, table }: Database, call: StoreCall): Attributes {
+  const { operation, outcome = "ok" } = call;
+  return {
+    [DB_SYSTEM]: system,
+    [DB_OPERATION]: operation,
+    ...(table === undefined ? {} : { [DB_COLLECTION]: table }),
+    ...(outcome === "ok" ? {} : { [ERROR_TYPE]: outcome }),
+  };
+}
+
+/** What a store is called in `db.system.name`, and its table on DynamoDB. */
+export function databaseOf({ repository }: RateLimiter): Database {
+  const { storeName } = repository[INTERNALS];
+  if (repository.capabilities.supportsInfrastructureManagement) {
+    return { system: "aws.dynamodb", table: storeName };
+  }
+  // The name of a file says nothing about the kind of store.
+  return { system: storeName === "memory" || storeName === "custom" ? storeName : "sqlite" };
+}

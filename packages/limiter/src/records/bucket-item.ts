@@ -1,0 +1,333 @@
+/**
+ * A bucket as it is stored: one item per entity, resource and shard, with all its limits.
+ *
+ * Per limit `b_{name}_tk|cp|ra|rp|tc`: balance, capacity, refill amount, refill period and what was
+ * consumed in total, in milli-tokens and milliseconds. `rf` is the time the balances refer to.
+ * Ours, and ignored by the Python library: `b_{name}_rr`, the remainder of the last refill,
+ * `cv`/`cs`, version and source of the config the parameters came from, `ac`, how many acquires
+ * consumed something, and `wm`, the meter of writes to the item.
+ */
+
+import type { Rate } from "../core/bucket.ts";
+import { SHARDS_MAX } from "../core/shares.ts";
+import { show, TOKENS_MAX } from "../domain/check.ts";
+import { DamagedRecordError } from "../domain/errors/errors.ts";
+import type { UnsupportedKind } from "../domain/errors/unsupported-limit.ts";
+import { PERIOD_SECONDS_MAX } from "../domain/limit.ts";
+import { isLimitName, RESERVED_LIMIT } from "../domain/names.ts";
+import type { Item, Value } from "../storage/item.ts";
+import { flagAt, integerAt, isIntegerIn, textAt, valueAt } from "./fields.ts";
+import {
+  BUCKET_PREFIX,
+  bucketKey,
+  entityPartition,
+  inNamespace,
+  parseShard,
+  resourcePartition,
+} from "./keys.ts";
+import {
+  isPythonAttribute,
+  type PythonPart,
+  pythonPart,
+  type SchedulingAttributes,
+  unsupportedInBucket,
+} from "./python-attributes.ts";
+
+export interface StoredLimit {
+  readonly tokensMilli: number;
+  readonly rate: Rate;
+  /** May exceed what a number holds. `undefined` in items that never counted. */
+  readonly totalConsumedMilli: number | bigint | undefined;
+  readonly remainder: number;
+}
+
+export interface StoredBucket {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly shard: number;
+  readonly shardCount: number;
+  /** The time that the balances refer to. */
+  readonly refilledAtMs: number;
+  readonly cascade: boolean;
+  readonly parentId: string | undefined;
+  /** Epoch seconds. */
+  readonly ttl: number | undefined;
+  readonly configVersion: number;
+  readonly configSource: string | undefined;
+  /** Without `wcu`. */
+  readonly limits: ReadonlyMap<string, StoredLimit>;
+  /** The Python library's meter of writes to this item (`b_wcu_*`); ours is `meterMs`. */
+  readonly writes: StoredLimit | undefined;
+  /** Epoch milliseconds; absent until this library has written to the item twice. */
+  readonly meterMs: number | undefined;
+  /** The stored count, where it is more than there can be: most of those shards do not exist. */
+  readonly announced?: number | undefined;
+  /** The item has no count of shards: it was made before there were any. */
+  readonly isUncounted?: boolean | undefined;
+  /** Absent where the Python library has added nothing of its own. */
+  readonly python?: PythonPart | undefined;
+}
+
+/** What one item takes per second: the most that DynamoDB lets one partition take. */
+export const WRITES_RATE: Rate = {
+  capacityMilli: 1_000_000,
+  refillMilli: 1_000_000,
+  periodMs: 1000,
+};
+
+/** Number of acquires that consumed; usage aggregation reads it. The Python library ignores it. */
+export const ACQUIRES = "ac";
+
+/** The meter of writes to the item, which every write of ours that consumes moves. */
+export const METER = "wm";
+
+const MILLI_MAX = Number.MAX_SAFE_INTEGER;
+const TOKENS_MILLI_MAX = 1000 * TOKENS_MAX;
+const PERIOD_MS_MAX = 1000 * PERIOD_SECONDS_MAX;
+/** The last moment that a `Date` can hold. */
+const TIME_MS_MAX = 8_640_000_000_000_000;
+/** The Python library up to 0.12 doubles the count without bound, and without making shards. */
+const ANNOUNCED_MAX = 2 ** 30;
+
+export function encodeBucket(namespaceId: string, bucket: StoredBucket): Item {
+  const { entityId, resource, shard } = bucket;
+  const id = `${BUCKET_PREFIX}${entityId}#${resource}#${shard}`;
+  return {
+    ...bucketKey(namespaceId, entityId, resource, shard),
+    ...inNamespace(namespaceId, id),
+    GSI2PK: resourcePartition(namespaceId, resource),
+    GSI2SK: `${BUCKET_PREFIX}${entityId}#${shard}`,
+    GSI3PK: entityPartition(namespaceId, entityId),
+    GSI3SK: `${BUCKET_PREFIX}${resource}#${shard}`,
+    entity_id: entityId,
+    resource,
+    rf: bucket.refilledAtMs,
+    cascade: bucket.cascade,
+    shard_count: bucket.shardCount,
+    ...(bucket.parentId === undefined ? {} : { parent_id: bucket.parentId }),
+    ...(bucket.ttl === undefined ? {} : { ttl: bucket.ttl }),
+    ...(bucket.configVersion === 0 ? {} : { cv: bucket.configVersion }),
+    ...(bucket.configSource === undefined ? {} : { cs: bucket.configSource }),
+    ...(bucket.meterMs === undefined ? {} : { wm: bucket.meterMs }),
+    ...bucket.python?.stamps,
+    ...limitAttributes(bucket),
+  };
+}
+
+/**
+ * Returns the bucket in an item; `undefined` when the item is not a bucket, such as a stub without
+ * its keys.
+ *
+ * Any client that may acquire may write any attribute, so every number has a range, and the key
+ * decides which bucket it is. An invalid item is a `DamagedRecordError`. A limit with invalid
+ * parameters counts as absent: it starts over with its config.
+ */
+export function decodeBucket(item: Item): StoredBucket | undefined {
+  const refilledAtMs = boundedAt(item, "rf", 0, TIME_MS_MAX);
+  if (refilledAtMs === undefined) return undefined;
+  const entityId = textAt(item, "entity_id") ?? "";
+  const resource = textAt(item, "resource") ?? "";
+  const shard = shardIn(item, entityId, resource);
+  const limits = new Map<string, StoredLimit>();
+  let unsupported: Map<string, UnsupportedKind> | undefined;
+  const shape = shapeOf(Object.keys(item));
+  for (const names of shape.limits) {
+    const capacityMilli = integerAt(item, names.capacity, 1, TOKENS_MILLI_MAX);
+    const periodMs = integerAt(item, names.period, 1, PERIOD_MS_MAX);
+    // The Python library counts a balance without these as absent, too.
+    if (capacityMilli === undefined || periodMs === undefined) continue;
+    const kind = unsupportedInBucket(item, names, shape.hasPython);
+    if (kind !== undefined) {
+      unsupported ??= new Map();
+      unsupported.set(names.limit, kind);
+      continue;
+    }
+    const limit = limitAt(item, names, capacityMilli, periodMs);
+    if (limit !== undefined) limits.set(names.limit, limit);
+  }
+  const { shardCount, announced, isUncounted } = countIn(item);
+  const writes = limits.get(RESERVED_LIMIT);
+  limits.delete(RESERVED_LIMIT);
+  return {
+    entityId,
+    resource,
+    shard,
+    shardCount,
+    announced,
+    isUncounted,
+    refilledAtMs,
+    cascade: flagAt(item, "cascade"),
+    parentId: textAt(item, "parent_id"),
+    ttl: boundedAt(item, "ttl", 0, TIME_MS_MAX),
+    configVersion: boundedAt(item, "cv", 1, Number.MAX_SAFE_INTEGER) ?? 0,
+    configSource: textAt(item, "cs"),
+    limits,
+    writes,
+    meterMs: boundedAt(item, "wm", 0, TIME_MS_MAX),
+    python:
+      shape.hasPython || unsupported !== undefined
+        ? pythonPart(item, limits.keys(), unsupported)
+        : undefined,
+  };
+}
+
+/** Returns a whole number in its range, or `undefined`; anything else is a damaged record. */
+export function boundedAt(item: Item, name: string, min: number, max: number): number | undefined {
+  const value = valueAt(item, name);
+  if (value === undefined) return undefined;
+  if (isIntegerIn(value, min, max)) return value;
+  const expected = `must be a whole number from ${min} to ${max}`;
+  throw new DamagedRecordError(item.PK, name, `${expected}, got ${show(value)}`);
+}
+
+/** Counts double, so they are powers of two. Old Python clients announce many more than exist. */
+function countIn(item: Item): Pick<StoredBucket, "shardCount" | "announced" | "isUncounted"> {
+  const stored = boundedAt(item, "shard_count", 1, ANNOUNCED_MAX);
+  const count = stored ?? 1;
+  if ((count & (count - 1)) !== 0) {
+    throw new DamagedRecordError(item.PK, "shard_count", `must be a power of two, got ${count}`);
+  }
+  return {
+    shardCount: Math.min(count, SHARDS_MAX),
+    announced: count > SHARDS_MAX ? count : undefined,
+    isUncounted: stored === undefined ? true : undefined,
+  };
+}
+
+/** The number in the key, which must be that of this entity and resource. */
+function shardIn({ PK }: Item, entityId: string, resource: string): number {
+  const entityAt = PK.indexOf("/") + 1 + BUCKET_PREFIX.length;
+  const resourceAt = entityAt + entityId.length + 1;
+  const shardAt = resourceAt + resource.length + 1;
+  const matches =
+    entityId !== "" &&
+    resource !== "" &&
+    PK.startsWith(BUCKET_PREFIX, entityAt - BUCKET_PREFIX.length) &&
+    PK.startsWith(entityId, entityAt) &&
+    PK.startsWith(resource, resourceAt) &&
+    PK[resourceAt - 1] === "#" &&
+    PK[shardAt - 1] === "#";
+  const shard = matches ? parseShard(PK, shardAt) : undefined;
+  if (shard !== undefined) return shard;
+  throw new DamagedRecordError(PK, "the key", "does not name the entity, resource and shard");
+}
+
+function limitAttributes(bucket: StoredBucket): Record<string, Value> {
+  const attributes: Record<string, Value> = {};
+  const all = new Map(bucket.limits);
+  if (bucket.writes !== undefined) all.set(RESERVED_LIMIT, bucket.writes);
+  for (const [name, limit] of all) {
+    attributes[`b_${name}_tk`] = limit.tokensMilli;
+    attributes[`b_${name}_cp`] = limit.rate.capacityMilli;
+    attributes[`b_${name}_ra`] = limit.rate.refillMilli;
+    attributes[`b_${name}_rp`] = limit.rate.periodMs;
+    attributes[`b_${name}_tc`] = limit.totalConsumedMilli ?? 0;
+    if (limit.remainder !== 0) attributes[`b_${name}_rr`] = limit.remainder;
+  }
+  return attributes;
+}
+
+/** A limit with incomplete parameters counts as absent: it starts again from its config. */
+function limitAt(
+  item: Item,
+  names: LimitAttributes,
+  capacityMilli: number,
+  periodMs: number,
+): StoredLimit | undefined {
+  const tokensMilli = integerAt(item, names.tokens, -MILLI_MAX, MILLI_MAX);
+  const refillMilli = integerAt(item, names.refill, 1, TOKENS_MILLI_MAX);
+  if (tokensMilli === undefined || refillMilli === undefined) return undefined;
+  const consumed = valueAt(item, names.consumed);
+  const stored = valueAt(item, names.remainder);
+  const remainder = stored === undefined ? 0 : stored;
+  // Writes compare the remainder with the one that was read: an invalid one never matches.
+  if (!isIntegerIn(remainder, 0, MILLI_MAX)) return undefined;
+  return {
+    tokensMilli,
+    rate: { capacityMilli, refillMilli, periodMs },
+    totalConsumedMilli:
+      typeof consumed === "bigint" || Number.isSafeInteger(consumed)
+        ? (consumed as number | bigint)
+        : undefined,
+    remainder,
+  };
+}
+
+/** The names of the attributes of one limit. */
+interface LimitAttributes extends SchedulingAttributes {
+  readonly limit: string;
+  readonly tokens: string;
+  readonly capacity: string;
+  readonly period: string;
+  readonly consumed: string;
+  readonly remainder: string;
+}
+
+/**
+ * What the names of the attributes say. Nearly all items have the same few lists of names, so each
+ * list is looked through once and recognised afterwards.
+ */
+interface BucketShape {
+  /** The limits that have a balance; their parameters may be missing. */
+  readonly limits: readonly LimitAttributes[];
+  /** Whether an attribute has a name that only the Python library gives. */
+  readonly hasPython: boolean;
+}
+
+const BALANCE_PATTERN = /^b_(.+)_tk$/;
+/** Buckets with and without a parent, of a few kinds of entities. */
+const SHAPES_MAX = 8;
+
+interface KnownShape extends BucketShape {
+  readonly names: readonly string[];
+}
+
+/** The shapes that were seen last, the newest first. */
+let knownShapes: readonly KnownShape[] = [];
+
+/** Returns the shape of an item with these names, in this order. */
+function shapeOf(names: readonly string[]): BucketShape {
+  for (const shape of knownShapes) if (areSame(shape.names, names)) return shape;
+  const shape = { names, limits: names.flatMap(limitOf), hasPython: names.some(isPythonAttribute) };
+  knownShapes = [shape, ...knownShapes.slice(0, SHAPES_MAX - 1)];
+  return shape;
+}
+
+/** Compares from the end: items that differ by a limit or a parent begin alike. */
+function areSame(left: readonly string[], right: readonly string[]): boolean {
+  if (left.length !== right.length) return false;
+  for (let at = left.length - 1; at >= 0; at -= 1) if (left[at] !== right[at]) return false;
+  return true;
+}
+
+/** Returns nothing for an attribute that is not a balance. */
+function limitOf(balance: string): readonly LimitAttributes[] {
+  const limit = BALANCE_PATTERN.exec(balance)?.[1];
+  if (limit === undefined || !(limit === RESERVED_LIMIT || isLimitName(limit))) return [];
+  return [attributesOf(limit)];
+}
+
+const knownAttributes = new Map<string, LimitAttributes>();
+/** Limits have few names in practice; beyond this many all are dropped. */
+const KNOWN_MAX = 1000;
+
+/** The names of the attributes of a limit: the same texts each time, which need no new hash. */
+export function attributesOf(limit: string): LimitAttributes {
+  const known = knownAttributes.get(limit);
+  if (known !== undefined) return known;
+  const names: LimitAttributes = {
+    limit,
+    tokens: `b_${limit}_tk`,
+    capacity: `b_${limit}_cp`,
+    refill: `b_${limit}_ra`,
+    period: `b_${limit}_rp`,
+    consumed: `b_${limit}_tc`,
+    remainder: `b_${limit}_rr`,
+    sessionSeconds: `b_${limit}_rsa`,
+    resets: `b_${limit}_rsched`,
+    windows: `b_${limit}_sched`,
+  };
+  if (knownAttributes.size >= KNOWN_MAX) knownAttributes.clear();
+  knownAttributes.set(limit, names);
+  return names;
+}

@@ -1,0 +1,165 @@
+/**
+ * Attributes of the Python library on config items and buckets that this library reads, keeps and
+ * never changes.
+ *
+ * A limit that resets or follows a schedule is recognised by them. Config items have
+ * `l_{name}_rsched`, `l_{name}_sched` and, for session quotas, everything under `w_{name}_`. A
+ * bucket has defaults for all its limits in `rsched` and `sched`, and per limit `b_{name}_rsched`
+ * and `b_{name}_sched`, where `-` means none although the item has a default.
+ */
+
+import type { UnsupportedKind } from "../domain/errors/unsupported-limit.ts";
+import type { Item, Value } from "../storage/item.ts";
+import { numberAt, textAt, valueAt } from "./fields.ts";
+
+/** In place of a schedule: none, although the item has a default. */
+const NO_SCHEDULE = "-";
+const RESETS = "rsched";
+const WINDOWS = "sched";
+const NONE: ReadonlyMap<string, UnsupportedKind> = new Map();
+
+/** The names of the attributes that tell whether a limit of a bucket follows a schedule. */
+export interface SchedulingAttributes {
+  readonly refill: string;
+  readonly sessionSeconds: string;
+  readonly resets: string;
+  readonly windows: string;
+}
+
+/** What a limit of a bucket carries that this version cannot enforce. */
+export function unsupportedInBucket(
+  item: Item,
+  names: SchedulingAttributes,
+  hasPython: boolean,
+): UnsupportedKind | undefined {
+  const isRefilled = numberAt(item, names.refill) !== 0;
+  if (!hasPython) return isRefilled ? undefined : "calendar quota";
+  if (valueAt(item, names.sessionSeconds) !== undefined) return "session quota";
+  if (!isRefilled || isScheduled(item, names.resets, RESETS)) return "calendar quota";
+  return isScheduled(item, names.windows, WINDOWS) ? "schedule" : undefined;
+}
+
+/** What a limit under `l_` of a config item carries that this version cannot enforce. */
+export function unsupportedInConfig(item: Item, limitName: string): UnsupportedKind | undefined {
+  const attribute = (suffix: string) => `l_${limitName}_${suffix}`;
+  const resets = valueAt(item, attribute("rsched")) !== undefined;
+  if (resets || numberAt(item, attribute("ra")) === 0) return "calendar quota";
+  return valueAt(item, attribute("sched")) === undefined ? undefined : "schedule";
+}
+
+/** What a bucket has from the Python library, besides what both libraries have in common. */
+export interface PythonPart {
+  /** The limits that this version cannot enforce; they are in no other list of the bucket. */
+  readonly unsupported: ReadonlyMap<string, UnsupportedKind>;
+  /** Attributes that a split copies to the new shards. */
+  readonly stamps: Readonly<Record<string, Value>>;
+  /** The item has default resets, or default windows, for its limits. */
+  readonly resets: boolean;
+  readonly windows: boolean;
+}
+
+/** Returns `undefined` for a bucket without any of these attributes, as most are. */
+export function pythonPart(
+  item: Item,
+  limitNames: Iterable<string>,
+  unsupported: ReadonlyMap<string, UnsupportedKind> | undefined,
+): PythonPart | undefined {
+  const stamps = stampsIn(item, limitNames);
+  const resets = valueAt(item, RESETS) !== undefined;
+  const windows = valueAt(item, WINDOWS) !== undefined;
+  if (unsupported === undefined && stamps === undefined && !resets && !windows) return undefined;
+  return { unsupported: unsupported ?? NONE, stamps: stamps ?? {}, resets, windows };
+}
+
+/** The part of a new bucket that has only stamps. */
+export function stamped(stamps: Readonly<Record<string, Value>>): PythonPart {
+  return { unsupported: NONE, stamps, resets: false, windows: false };
+}
+
+/** Returns attributes that keep the item's default schedules away from a limit of this library. */
+export function unscheduled(
+  part: PythonPart | undefined,
+  limitName: string,
+): Record<string, Value> {
+  return {
+    ...(part?.resets === true ? { [`b_${limitName}_rsched`]: NO_SCHEDULE } : {}),
+    ...(part?.windows === true ? { [`b_${limitName}_sched`]: NO_SCHEDULE } : {}),
+  };
+}
+
+/** Everything that a limit of a bucket may have from the Python library, besides its numbers. */
+export const PYTHON_LIMIT_SUFFIXES = [
+  "sched",
+  "rsched",
+  "soft",
+  "gc",
+  "ws",
+  "wa",
+  "rsa",
+  "wtc",
+  "tu",
+  "rn",
+] as const;
+
+/** Attributes that hold for a bucket as a whole: a split copies them to the new shards. */
+const STAMPS = ["disabled", "bypass", "pgen", "pinc"] as const;
+
+/** Names of a bucket's attributes that tell of the Python library, of the bucket or of a limit. */
+const OF_BUCKET: ReadonlySet<string> = new Set([RESETS, WINDOWS, ...STAMPS]);
+const OF_LIMIT = new RegExp(`^b_.+_(?:${PYTHON_LIMIT_SUFFIXES.join("|")})$`);
+
+/** Returns whether only the Python library gives this name to an attribute of a bucket. */
+export function isPythonAttribute(name: string): boolean {
+  return OF_BUCKET.has(name) || OF_LIMIT.test(name);
+}
+
+/** The time until which a limit of a bucket counts as soft; absent: it is hard. */
+export function softStamp(limitName: string): string {
+  return `b_${limitName}_soft`;
+}
+
+/** The stamps of a bucket, for the shards that are made of it; `undefined` when it has none. */
+function stampsIn(
+  item: Item,
+  limitNames: Iterable<string>,
+): Readonly<Record<string, Value>> | undefined {
+  let stamps: Record<string, Value> | undefined;
+  const take = (name: string) => {
+    const value = valueAt(item, name);
+    if (value === undefined) return;
+    stamps ??= {};
+    stamps[name] = value;
+  };
+  for (const name of STAMPS) take(name);
+  for (const limitName of limitNames) take(softStamp(limitName));
+  return stamps;
+}
+
+function isScheduled(item: Item, own: string, common: string): boolean {
+  const schedule = valueAt(item, own) ?? valueAt(item, common);
+  return schedule !== undefined && schedule !== NO_SCHEDULE;
+}
+
+/** Returns the names of the session quotas of a config item, which have their own prefix. */
+export function sessionQuotas(item: Item): string[] {
+  return Object.keys(item)
+    .filter((name) => name.startsWith("w_") && name.endsWith("_cp"))
+    .map((name) => name.slice("w_".length, -"_cp".length))
+    .sort();
+}
+
+/** How a level answers whether a resource is switched off; absent: the next level answers. */
+export type DisabledFlag = boolean | "bypass";
+
+export function disabledIn(item: Item | undefined): DisabledFlag | undefined {
+  const value = valueAt(item, "disabled");
+  if (typeof value === "boolean") return value;
+  if (value === undefined) return undefined;
+  return textAt(item, "disabled") === "bypass" ? "bypass" : false;
+}
+
+/** Whether a level says that acquires cascade; absent: the next level answers. */
+export function cascadeIn(item: Item | undefined): boolean | undefined {
+  const value = valueAt(item, "cascade");
+  return typeof value === "boolean" ? value : undefined;
+}

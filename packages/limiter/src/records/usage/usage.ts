@@ -1,0 +1,264 @@
+/** Reading usage: what entities consumed of resources, window by window. */
+
+import { entryOf } from "../../base/entry.ts";
+import { isoSeconds, WINDOW_TYPES, type WindowType } from "../../core/windows.ts";
+import { checkFields, checkInteger, show } from "../../domain/check.ts";
+import { ValidationError } from "../../domain/errors/errors.ts";
+import { checkEntityId, checkResource } from "../../domain/names.ts";
+import type { Item } from "../../storage/item.ts";
+import type { Query } from "../../storage/item-store.ts";
+import { decodeCursor, encodeCursor } from "../cursor.ts";
+import { entityPartition, resourcePartition, USAGE_INDEX_PREFIX, USAGE_PREFIX } from "../keys.ts";
+import { queryRecords } from "../query-records.ts";
+import type { RecordContext } from "../record-context.ts";
+import { CascadedUsage } from "./cascaded-usage.ts";
+import { decodeUsage, type UsageSnapshot } from "./usage-item.ts";
+import { rangesAfter, usageRanges } from "./usage-ranges.ts";
+import { UsageSum, type UsageSummary } from "./usage-sum.ts";
+
+const SNAPSHOTS_PER_PAGE = 100;
+const LIMIT_MAX = 10_000;
+const FETCHED_AT_ONCE = 100;
+
+/** Whose usage, of what, and when. At least one of entity and resource must be named. */
+export interface UsageQuery {
+  /** The entity; absent for all entities of a resource. */
+  readonly entityId?: string;
+  /** The resource; absent for all resources of an entity. */
+  readonly resource?: string;
+  /** The type of window; a summary without it counts the finest type there is. */
+  readonly window?: WindowType;
+  /** The first window to count, by its start; a time or its text. Included. */
+  readonly start?: Date | string;
+  /** The last window to count, by its start; a time or its text. Included. */
+  readonly end?: Date | string;
+}
+
+const QUERY_FIELDS = [
+  "entityId",
+  "resource",
+  "window",
+  "start",
+  "end",
+] as const satisfies readonly (keyof UsageQuery)[];
+
+/** Brings what was counted but not written yet to the snapshots, of an entity or of a resource. */
+type SettleUsage = (scope: {
+  readonly entityId?: string;
+  readonly resource?: string;
+}) => Promise<void>;
+
+/** A query whose parts have been checked. */
+interface CheckedQuery {
+  /** In the order of their keys, the highest first. */
+  readonly ranges: readonly Query[];
+  readonly scope: Query;
+  readonly matches: (snapshot: UsageSnapshot) => boolean;
+}
+
+/** A snapshot, the item it is in, and the item that a cursor is made from. */
+interface Found {
+  readonly place: Item;
+  readonly item: Item;
+  readonly snapshot: UsageSnapshot;
+}
+
+/**
+ * Usage by entity and by resource.
+ *
+ * @example
+ * ```ts
+ * import { RateLimiter } from 'zae-limiter';
+ * const limiter = await RateLimiter.open('memory:');
+ * await limiter.acquire({
+ *   entityId: 'key-1', resource: 'gpt-4', limits: ['tpm:1000'], consume: { tpm: 300 },
+ * });
+ * const { usage } = limiter.repository;
+ * const { snapshots } = await usage.snapshots({ entityId: 'key-1', window: 'hourly' });
+ * console.log(snapshots[0]?.counters.tpm, snapshots[0]?.totalEvents); // 300 1
+ * await limiter.close();
+ * ```
+ */
+export class UsageRecords {
+  readonly #context: RecordContext;
+  readonly #settle: SettleUsage;
+
+  constructor(context: RecordContext, settle: SettleUsage = async () => {}) {
+    this.#context = context;
+    this.#settle = settle;
+  }
+
+  /** The newest first, a page at a time. */
+  async snapshots(
+    options: UsageQuery & { limit?: number; cursor?: string },
+  ): Promise<{ snapshots: UsageSnapshot[]; cursor?: string }> {
+    checkFields("options", options, [...QUERY_FIELDS, "limit", "cursor"]);
+    const { ranges, scope, matches } = this.#check(options);
+    const limit = checkInteger("limit", options.limit ?? SNAPSHOTS_PER_PAGE, 1, LIMIT_MAX);
+    const last = options.cursor === undefined ? undefined : decodeCursor(options.cursor, scope);
+    // The first page has settled it, and a page must not cost as much as the whole list.
+    if (last === undefined) await this.#settle(options);
+    const found: Found[] = [];
+    for await (const entry of this.#read(last === undefined ? ranges : rangesAfter(ranges, last))) {
+      if (matches(entry.snapshot)) found.push(entry);
+      // One more than is shown tells whether there is a next page.
+      if (found.length > limit) break;
+    }
+    const shown = found.slice(0, limit);
+    const snapshots = shown.map(({ snapshot }) => snapshot);
+    if (found.length <= limit) return { snapshots };
+    return { snapshots, cursor: encodeCursor((shown.at(-1) as Found).place, scope) };
+  }
+
+  /**
+   * The sum over all snapshots that match, however many there are. Of a whole resource, an acquire
+   * that cascades counts once.
+   */
+  async summary(options: UsageQuery): Promise<UsageSummary> {
+    checkFields("options", options, QUERY_FIELDS);
+    const { ranges, matches } = this.#check(options);
+    await this.#settle(options);
+    const sums = new Map<string, UsageSum>();
+    const sumOf = (type: string) => entryOf(sums, type, () => new UsageSum());
+    const found = filtered(this.#read(ranges), matches);
+    if (options.entityId !== undefined) {
+      for await (const { snapshot, item } of found) {
+        sumOf(snapshot.windowType).add(snapshot.windowStart, item);
+      }
+    } else {
+      const cascaded = new CascadedUsage(this.#context);
+      for await (const group of windowGroups(found)) {
+        const names = await cascaded.counters(group.map(({ snapshot }) => snapshot));
+        group.forEach(({ snapshot, item }, at) => {
+          sumOf(snapshot.windowType).add(snapshot.windowStart, item, names[at]);
+        });
+      }
+    }
+    const finest = WINDOW_TYPES.find((type) => sums.has(type));
+    const sum = finest === undefined ? [...sums.values()][0] : sums.get(finest);
+    return (sum ?? new UsageSum()).summary();
+  }
+
+  /**
+   * The same snapshots without what an ancestor's snapshot of the same window includes, for sums
+   * over several entities. A snapshot that is wholly included is left out.
+   */
+  async withoutCascaded(snapshots: readonly UsageSnapshot[]): Promise<UsageSnapshot[]> {
+    const cascaded = new CascadedUsage(this.#context);
+    const groups = new Map<string, UsageSnapshot[]>();
+    for (const snapshot of snapshots) {
+      const { resource, windowType, windowStart } = snapshot;
+      const window = `${resource} ${windowType} ${windowStart}`;
+      entryOf(groups, window, () => []).push(snapshot);
+    }
+    const kept = new Map<UsageSnapshot, readonly string[]>();
+    for (const group of groups.values()) {
+      const names = await cascaded.counters(group);
+      group.forEach((snapshot, at) => void kept.set(snapshot, names[at] as readonly string[]));
+    }
+    return snapshots.flatMap((snapshot) => {
+      const counters = (kept.get(snapshot) ?? []).map((name) => [name, snapshot.counters[name]]);
+      const isIncluded = counters.length === 0 && Object.keys(snapshot.counters).length > 0;
+      return isIncluded ? [] : [{ ...snapshot, counters: Object.fromEntries(counters) }];
+    });
+  }
+
+  #check(options: UsageQuery): CheckedQuery {
+    const { window } = options;
+    const start = checkTime("start", options.start);
+    const end = checkTime("end", options.end);
+    if (window !== undefined && !WINDOW_TYPES.includes(window)) {
+      const types = WINDOW_TYPES.join(", ");
+      throw new ValidationError("window", window, `expected ${types}, got ${show(window)}`);
+    }
+    const { scope, prefix, ordered } = this.#scope(options.entityId, options.resource);
+    const times = ordered ? { window, start, end } : undefined;
+    return {
+      scope,
+      ranges: usageRanges(scope, prefix, times),
+      matches: (snapshot) =>
+        (window === undefined || snapshot.windowType === window) &&
+        (start === undefined || snapshot.windowStart >= start) &&
+        (end === undefined || snapshot.windowStart <= end),
+    };
+  }
+
+  /** `ordered`: all keys with the prefix are of one resource, so a time span is a key range. */
+  #scope(entityId: string | undefined, resource: string | undefined) {
+    const { namespaceId } = this.#context;
+    if (resource !== undefined) checkResource(resource);
+    if (entityId !== undefined) {
+      const partition = entityPartition(namespaceId, checkEntityId(entityId));
+      const ordered = resource !== undefined;
+      const prefix = ordered ? `${USAGE_PREFIX}${resource}#` : USAGE_PREFIX;
+      return { scope: { partition }, prefix, ordered };
+    }
+    if (resource !== undefined) {
+      const scope = { index: "GSI2", partition: resourcePartition(namespaceId, resource) } as const;
+      return { scope, prefix: USAGE_INDEX_PREFIX, ordered: true };
+    }
+    throw new ValidationError("usage", undefined, "expected an entity or a resource, got neither");
+  }
+
+  async *#read(ranges: readonly Query[]): AsyncGenerator<Found> {
+    for (const range of ranges) yield* this.#readRange(range);
+  }
+
+  /** The snapshots of a range; the index has only keys, so those are fetched a batch at a time. */
+  async *#readRange(query: Query): AsyncGenerator<Found> {
+    let batch: Item[] = [];
+    for await (const item of queryRecords(this.#context, query)) {
+      batch.push(item);
+      if (batch.length < FETCHED_AT_ONCE) continue;
+      yield* await this.#decode(query, batch);
+      batch = [];
+    }
+    yield* await this.#decode(query, batch);
+  }
+
+  async #decode(query: Query, found: readonly Item[]): Promise<Found[]> {
+    const items =
+      query.index === undefined || found.length === 0
+        ? found
+        : await this.#context.store.getMany(found);
+    return found.flatMap((place, at) => {
+      const item = items[at];
+      const snapshot = item === undefined ? undefined : decodeUsage(item);
+      return item === undefined || snapshot === undefined ? [] : [{ place, item, snapshot }];
+    });
+  }
+}
+
+/** The format of stored window starts, so that times compare as text. */
+function checkTime(field: string, value: Date | string | undefined): string | undefined {
+  if (value === undefined) return undefined;
+  const ms = value instanceof Date ? value.getTime() : Date.parse(value);
+  if (!Number.isNaN(ms)) return isoSeconds(ms);
+  throw new ValidationError(field, value, `expected a date or its ISO text, got ${show(value)}`);
+}
+
+async function* filtered(
+  all: AsyncIterable<Found>,
+  matches: CheckedQuery["matches"],
+): AsyncGenerator<Found> {
+  for await (const found of all) if (matches(found.snapshot)) yield found;
+}
+
+/**
+ * The snapshots of one window at a time. The keys are in the order of their windows for each type;
+ * those of the Python library mix the types.
+ */
+async function* windowGroups(all: AsyncIterable<Found>): AsyncGenerator<Found[]> {
+  const open = new Map<string, Found[]>();
+  for await (const found of all) {
+    const { windowType, windowStart } = found.snapshot;
+    const group = open.get(windowType);
+    if (group?.[0]?.snapshot.windowStart === windowStart) {
+      group.push(found);
+      continue;
+    }
+    if (group !== undefined) yield group;
+    open.set(windowType, [found]);
+  }
+  yield* open.values();
+}

@@ -1,0 +1,180 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+
+/** What is stored: entities, limits, namespaces, audit. The same on every store. */
+
+import { systemTimer } from "../base/timer.ts";
+import { BalanceOperations } from "../buckets/balance-operations.ts";
+import { entityBuckets, limitFollower } from "../buckets/bucket-followers.ts";
+import { BucketRecords } from "../buckets/bucket-records.ts";
+import { AuditLog } from "../records/audit.ts";
+import { ConfigResolver } from "../records/config/config-resolver.ts";
+import { LimitRecords } from "../records/config/limits.ts";
+import { EntityRecords } from "../records/entities/entities.ts";
+import { versionKey } from "../records/keys.ts";
+import type { NamespaceRecords } from "../records/namespaces/namespaces.ts";
+import { UsageRecords } from "../records/usage/usage.ts";
+import { decodeVersion, type VersionRecord } from "../records/version-record.ts";
+import { listenTo } from "../storage/call-listeners.ts";
+import type { ItemStore } from "../storage/item-store.ts";
+import type { BackendCapabilities } from "./backend.ts";
+import { INTERNALS, type RepositoryInternals } from "./internals.ts";
+import { createdTable, type Opened, openCustom, openTable, openUrl } from "./opening.ts";
+import type { CreateTableOptions, DynamoOptions, OpenOptions } from "./options.ts";
+import {
+  activeNamespace,
+  bucketsOf,
+  cacheOf,
+  closeShared,
+  listenersOf,
+  recordsOf,
+  type Shared,
+  TIMEOUT_MS,
+} from "./shared-store.ts";
+
+/** Internal: the repository of a store that is open. A scoped one borrows the store. */
+export let repositoryOf: (opened: Opened, scoped?: boolean) => Repository;
+
+/**
+ * What is stored, in one namespace.
+ *
+ * @example
+ * ```ts
+ * import { Repository } from 'zae-limiter';
+ * const repo = await Repository.open('memory:');
+ * await repo.limits.setSystem(['rpm:100', 'tpm:10000']);
+ * await repo.entities.create({ id: 'key-1' });
+ * const resolved = await repo.limits.resolve('key-1', 'gpt-4');
+ * console.log(resolved?.limits.map(String).join(' ')); // rpm:100/min tpm:10000/min
+ * await repo.close();
+ * ```
+ */
+export class Repository {
+  /** The namespace that this repository works in. */
+  readonly namespaceName: string;
+  /** The id of that namespace, with which the keys of its items begin. */
+  readonly namespaceId: string;
+  /** Entities: create, list, change, move and delete them. */
+  readonly entities: EntityRecords;
+  /** Stored limits and switches at all levels. */
+  readonly limits: LimitRecords;
+  /** Namespaces of the store: register, delete, recover and purge them. */
+  readonly namespaces: NamespaceRecords;
+  /** The audit log. */
+  readonly audit: AuditLog;
+  /** Balances: look at them, reset them, top them up. */
+  readonly buckets: BucketRecords;
+  /** Usage by hour, day and month. */
+  readonly usage: UsageRecords;
+  /**
+   * For the limiter.
+   *
+   * @internal
+   */
+  readonly [INTERNALS]: RepositoryInternals;
+  readonly #shared: Shared;
+  /** A scoped repository borrows the store: closing it closes nothing. */
+  readonly #scoped: boolean;
+
+  static {
+    repositoryOf = (opened, scoped = false) => new Repository(opened, scoped);
+  }
+
+  private constructor({ shared, namespace }: Opened, scoped: boolean) {
+    this.#shared = shared;
+    this.#scoped = scoped;
+    this.namespaceName = namespace.name;
+    this.namespaceId = namespace.namespaceId;
+    this.namespaces = shared.namespaces;
+    const context = recordsOf(shared, namespace.namespaceId);
+    const resolver = new ConfigResolver(context, cacheOf(shared, context));
+    const buckets = bucketsOf(shared, namespace.namespaceId);
+    this.audit = new AuditLog(context);
+    const ownBuckets = entityBuckets(context, buckets, resolver);
+    this.entities = new EntityRecords(context, this.audit, resolver, ownBuckets);
+    const follower = limitFollower(context, buckets, resolver);
+    this.limits = new LimitRecords(context, this.audit, resolver, follower);
+    const operations = new BalanceOperations(context, this.audit, resolver, buckets);
+    this.buckets = new BucketRecords(buckets, this.entities, operations);
+    this.usage = new UsageRecords(context, (scope) => buckets.countUsage(scope));
+    this[INTERNALS] = {
+      buckets,
+      resolver,
+      records: context,
+      clock: context.clock,
+      timer: shared.options.timer ?? systemTimer,
+      timeoutMs: shared.options.timeoutMs ?? TIMEOUT_MS,
+      storeName: shared.backend.name,
+      ping: (timeoutMs) => shared.backend.store.get(versionKey(), { timeoutMs }),
+      onUnavailable: shared.options.onUnavailable,
+      listeners: listenersOf(shared, namespace.namespaceId),
+      listen: (listener) => listenTo(shared.backend.store, listener),
+    };
+  }
+
+  /**
+   * Opens a store by its address; without one, `ZAEL_URL`, else a file in the current folder.
+   * An embedded store is created when it is not there; on DynamoDB nothing ever is.
+   */
+  static async open(url?: string, options: DynamoOptions = {}): Promise<Repository> {
+    return repositoryOf(await openUrl(url, options));
+  }
+
+  /** Connects to a table on DynamoDB; without a name, `ZAEL_STACK`, else `zae-limiter`. */
+  static async connect(table?: string, options: DynamoOptions = {}): Promise<Repository> {
+    return repositoryOf(await openTable(table, options));
+  }
+
+  /**
+   * Creates a bare table on DynamoDB, without Lambda or IAM, for local engines and pipelines of
+   * one's own; registers the namespaces and connects. Whatever is already there stays as it is.
+   */
+  static async createTable(table: string, options: CreateTableOptions = {}): Promise<Repository> {
+    return repositoryOf(await createdTable(table, options));
+  }
+
+  /**
+   * Opens any store that keeps the contract of an item store (`zae-limiter/testing` has it). What
+   * is missing is created in it, as in an embedded one. The store belongs to the repository from
+   * then on, and is closed with it.
+   *
+   * @example
+   * ```ts
+   * import { Repository } from 'zae-limiter';
+   * import { MemoryItemStore } from 'zae-limiter/testing';
+   * const repo = await Repository.over(new MemoryItemStore(), { namespace: 'tenant-a' });
+   * console.log(repo.namespaceName); // tenant-a
+   * await repo.close();
+   * ```
+   */
+  static async over(store: ItemStore, options: OpenOptions = {}): Promise<Repository> {
+    return repositoryOf(await openCustom(store, options, "custom"));
+  }
+
+  /** The same store, seen from another namespace. It ends with this repository. */
+  async namespace(name: string): Promise<Repository> {
+    const shared = this.#shared;
+    return new Repository({ shared, namespace: await activeNamespace(shared, name) }, true);
+  }
+
+  /** The version record of the table; `undefined` where none was written. */
+  async version(): Promise<VersionRecord | undefined> {
+    const item = await this.#shared.backend.store.get(versionKey(), { consistent: true });
+    return item === undefined ? undefined : decodeVersion(item);
+  }
+
+  /** What the store can do. */
+  get capabilities(): BackendCapabilities {
+    return this.#shared.backend.capabilities;
+  }
+
+  /** Closes the store. Repositories scoped from this one end with it. */
+  async close(): Promise<void> {
+    if (this.#scoped) return;
+    await closeShared(this.#shared);
+  }
+
+  /** Closes the repository at the end of an `await using` block. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}

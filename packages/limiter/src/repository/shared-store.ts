@@ -1,0 +1,236 @@
+/** What the repositories of one open store share: its client, its caches, its buckets. */
+
+import { defined } from "../base/defined.ts";
+import { entryOf } from "../base/entry.ts";
+import { shorten } from "../base/shorten.ts";
+import { systemTimer } from "../base/timer.ts";
+import type { BucketStore } from "../buckets/bucket-store.ts";
+import type { BucketWarning } from "../buckets/bucket-warning.ts";
+import { NamespaceNotFoundError } from "../domain/errors/errors.ts";
+import { IncompatibleSchemaError, VersionMismatchError } from "../domain/errors/version-errors.ts";
+import { CLIENT_VERSION, checkCompatibility } from "../domain/version.ts";
+import { ConfigCache } from "../records/config/config-cache.ts";
+import { versionKey } from "../records/keys.ts";
+import type { Namespace } from "../records/namespaces/namespace-item.ts";
+import { NamespaceRecords } from "../records/namespaces/namespaces.ts";
+import type { RecordContext } from "../records/record-context.ts";
+import type { RecordWarning } from "../records/record-warning.ts";
+import {
+  decodeVersion,
+  incompatibleError,
+  incompatibleIn,
+  unprefixedVersionKey,
+  type VersionRecord,
+} from "../records/version-record.ts";
+import type { ItemStore } from "../storage/item-store.ts";
+import type { Backend } from "./backend.ts";
+import { eventChannel } from "./event-channel.ts";
+import type { RepositoryListener } from "./internals.ts";
+import type { OpenOptions } from "./options.ts";
+
+const CONFIG_CACHE_TTL_SECONDS = 60;
+const BUCKET_TTL_MULTIPLIER = 7;
+export const TIMEOUT_MS = 2000;
+
+/** What the repositories of one open store share. */
+export interface Shared {
+  readonly backend: Backend;
+  readonly options: OpenOptions;
+  readonly namespaces: NamespaceRecords;
+  /** By namespace: listeners hear only of their own namespace. */
+  readonly listeners: Map<string, Set<RepositoryListener>>;
+  /** One per namespace, whichever repository uses it. */
+  readonly buckets: Map<string, BucketStore>;
+  /** One cache per namespace, whichever repository uses it. */
+  readonly caches: Map<string, ConfigCache>;
+  /** The most shards of a bucket, by the version record; `undefined` before it was read. */
+  maxShards: number | undefined;
+  /** Clients of the Python library use the table. */
+  keepsShards: boolean;
+}
+
+export function sharedOver(backend: Backend, options: OpenOptions): Shared {
+  const onWarning = (warning: RecordWarning) => warn(new Set(), warning);
+  const context = recordContext(backend, options, onWarning);
+  const namespaces = new NamespaceRecords(context, {
+    deleteBuckets: (namespaceId) => bucketsOf(shared, namespaceId).deleteAll(),
+    stateChanged: (namespaceId) => shared.caches.get(namespaceId)?.clear(),
+  });
+  const shared: Shared = {
+    backend,
+    options,
+    namespaces,
+    listeners: new Map(),
+    buckets: new Map(),
+    caches: new Map(),
+    maxShards: undefined,
+    keepsShards: false,
+  };
+  return shared;
+}
+
+export async function closeShared({ backend, buckets }: Shared): Promise<void> {
+  await Promise.all([...buckets.values()].map((store) => store.close()));
+  await backend.store.close();
+}
+
+export async function activeNamespace({ namespaces }: Shared, name: string): Promise<Namespace> {
+  const namespace = await namespaces.get(name);
+  if (namespace === undefined) throw new NamespaceNotFoundError(name);
+  return namespace;
+}
+
+export function recordContext(
+  backend: Backend,
+  options: OpenOptions,
+  onWarning?: (warning: RecordWarning) => void,
+): Omit<RecordContext, "namespaceId"> {
+  return {
+    store: backend.store,
+    clock: backend.clock,
+    random: options.random ?? backend.random,
+    onWarning,
+  };
+}
+
+/** The records of one namespace, whose warnings reach the limiters that listen there. */
+export function recordsOf(shared: Shared, namespaceId: string): RecordContext {
+  const listeners = listenersOf(shared, namespaceId);
+  const onWarning = (warning: RecordWarning) => warn(listeners, warning, namespaceId);
+  return { ...recordContext(shared.backend, shared.options, onWarning), namespaceId };
+}
+
+export function cacheOf(shared: Shared, context: RecordContext): ConfigCache {
+  const { caches, options } = shared;
+  const ttlSeconds = options.configCacheTtlSeconds ?? CONFIG_CACHE_TTL_SECONDS;
+  const { namespaceId, clock } = context;
+  return entryOf(caches, namespaceId, () => new ConfigCache({ ttlSeconds, clock }));
+}
+
+/** The buckets of a namespace; all repositories on it share what they have seen. */
+export function bucketsOf(shared: Shared, namespaceId: string): BucketStore {
+  const { backend, options, buckets } = shared;
+  const known = buckets.get(namespaceId);
+  if (known !== undefined) return known;
+  const context = recordsOf(shared, namespaceId);
+  const listeners = listenersOf(shared, namespaceId);
+  const opened = backend.openBuckets(context, {
+    ttlMultiplier: options.bucketTtlMultiplier ?? BUCKET_TTL_MULTIPLIER,
+    timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
+    timer: options.timer ?? systemTimer,
+    ...defined({ maxShards: shared.maxShards }),
+    keepsShards: shared.keepsShards,
+    onWarning: (warning) => warn(listeners, warning, namespaceId),
+    onSplit: (notice) => {
+      for (const listener of listeners) listener.onSplit?.(notice);
+      publish(namespaceId, { type: "split", ...notice });
+    },
+  });
+  buckets.set(namespaceId, opened);
+  return opened;
+}
+
+/** Returns the listeners of a namespace, shared by all repositories on it. */
+export function listenersOf({ listeners }: Shared, namespaceId: string): Set<RepositoryListener> {
+  return entryOf(listeners, namespaceId, () => new Set());
+}
+
+/** Tells the channel what happens in a namespace, whichever limiter it happens to. */
+function publish(namespaceId: string | undefined, event: object): void {
+  if (eventChannel.hasSubscribers) eventChannel.publish({ namespaceId, event });
+}
+
+/** Sends a warning to the limiters that listen, or else to the process. */
+function warn(
+  listeners: ReadonlySet<RepositoryListener>,
+  warning: BucketWarning | RecordWarning,
+  namespaceId?: string,
+): void {
+  publish(namespaceId, { type: "warning", warning });
+  const heard = [...listeners].filter((listener) => listener.onWarning !== undefined);
+  for (const listener of heard) listener.onWarning?.(warning);
+  if (heard.length > 0) return;
+  if (warning.kind === "shards_exhausted") {
+    process.emitWarning(
+      `The bucket of ${warning.entityId} for ${warning.resource} has ${warning.shardCount} shards, ` +
+        "the most it may have: more traffic will be throttled. Divide the entity or the resource",
+      { code: "ZAEL_SHARDS_EXHAUSTED" },
+    );
+    return;
+  }
+  if (warning.kind === "foreign_items") {
+    const { dropped, index, partition, example } = warning;
+    process.emitWarning(
+      `Left out ${dropped} items of ${index} at ${quoted(partition)}: they do not belong there`,
+      { code: "ZAEL_FOREIGN_ITEMS", detail: `The first one is stored at ${quoted(example.PK)}` },
+    );
+    return;
+  }
+  if (warning.kind === "damaged_record") {
+    process.emitWarning(warning.cause.message, { code: warning.cause.code });
+    return;
+  }
+  process.emitWarning(
+    `Could not refund ${amountsText(warning.amountsMilli)} to ${warning.entityId} for ` +
+      `${warning.resource}: it stays consumed until the bucket refills`,
+    { code: "ZAEL_RESTORE_FAILED", detail: String(warning.cause) },
+  );
+}
+
+/** Returns the amounts as `500 tpm and 1 rpm`. */
+function amountsText(amountsMilli: Readonly<Record<string, number>>): string {
+  const amounts = Object.entries(amountsMilli);
+  return amounts.map(([name, milli]) => `${milli / 1000} ${name}`).join(" and ");
+}
+
+/** Text that another writer chose, fit for a log. */
+function quoted(text: string): string {
+  return JSON.stringify(shorten(text));
+}
+
+/**
+ * Refuses only what makes working together impossible; an older Lambda is accepted. Returns the
+ * version record, which is `undefined` where none was written.
+ */
+export async function refuseIncompatible({ store }: Backend): Promise<VersionRecord | undefined> {
+  const item = await store.get(versionKey(), { consistent: true });
+  if (item === undefined) {
+    await refuseUnprefixed(store);
+    return undefined;
+  }
+  const found = incompatibleIn(item);
+  if (found !== undefined) throw incompatibleError(found);
+  return decodeVersion(item);
+}
+
+/** Throws when the aggregator of the table is older than this client; a table may have none. */
+export function refuseOutdatedLambda({ name }: Backend, version: VersionRecord | undefined): void {
+  if (version?.aggregatorVersion === undefined) return;
+  const { schemaVersion, clientMinVersion, aggregatorVersion } = version;
+  const { needsLambdaUpdate } = checkCompatibility({
+    client: CLIENT_VERSION,
+    schema: schemaVersion,
+    clientMin: clientMinVersion,
+    lambda: aggregatorVersion,
+  });
+  if (!needsLambdaUpdate) return;
+  throw new VersionMismatchError({
+    clientVersion: CLIENT_VERSION,
+    schemaVersion,
+    lambdaVersion: aggregatorVersion,
+    message: `Update the Lambda with: zae-limiter stack upgrade --name ${name} --lambda-only`,
+    canAutoUpdate: true,
+  });
+}
+
+/** A table from before there were namespaces must not be taken for an empty one. */
+async function refuseUnprefixed(store: ItemStore): Promise<void> {
+  const item = await store.get(unprefixedVersionKey(), { consistent: true });
+  if (item === undefined) return;
+  throw new IncompatibleSchemaError({
+    clientVersion: CLIENT_VERSION,
+    schemaVersion: decodeVersion(item).schemaVersion,
+    message:
+      'The table has no namespaces yet: bring it up to date with "zae-limiter stack upgrade"',
+  });
+}

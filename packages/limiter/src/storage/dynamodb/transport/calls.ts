@@ -1,0 +1,256 @@
+/**
+ * Requests that end in time and are repeated only where that is harmless.
+ *
+ * An answer that proves that nothing was written (throttling, a conflict, a connection that never
+ * was) may be followed by another attempt. A write whose outcome is unknown (a timeout, a reset, a
+ * server error) is never repeated, because it may have happened. Reads, and transactions with a
+ * token, may always be repeated.
+ */
+
+import { setTimeout as pause } from "node:timers/promises";
+import type { Random } from "../../../base/random.ts";
+import { InfrastructureError, RateLimiterUnavailable } from "../../../domain/errors/errors.ts";
+import type { CallListeners } from "../../call-listeners.ts";
+import type { CallOptions, CallOutcome, StoreCall } from "../../item-store.ts";
+import { type ConditionFailures, judge, type Verdict } from "../errors.ts";
+import { EmptyAnswer, isComplete } from "./answer.ts";
+import { backoffMs } from "./backoff.ts";
+import { estimated, reported, unreported } from "./capacity.ts";
+import { Deadline } from "./deadline.ts";
+import { CAPACITY_KIND, type OperationName, type Output } from "./operations.ts";
+import { type Outgoing, Prepared, SendError, type Transport } from "./transport.ts";
+
+interface CallsOptions {
+  readonly table: string;
+  readonly timeoutMs: number;
+  readonly maxAttempts: number;
+  readonly random: Random;
+  /** Without any, requests do not ask for the consumed capacity. */
+  readonly listeners: CallListeners;
+}
+
+/**
+ * A refused connection is repeated for this long: a server that restarts is back by then, and one
+ * that is not there is reported while its user still watches.
+ */
+const REFUSED_MS_MAX = 300;
+
+type Failed = Extract<Verdict, { kind: "failed" }>;
+
+/** Whether a request may be sent again after an attempt with unknown outcome. */
+type Repetition = "read" | "repeatable" | "once";
+
+export type Written<Name extends OperationName> =
+  | { readonly ok: true; readonly output: Output<Name> }
+  | { readonly ok: false; readonly failures: ConditionFailures };
+
+export class Calls {
+  readonly #transport: Transport;
+  readonly #options: CallsOptions;
+  #closed = false;
+
+  constructor(transport: Transport, options: CallsOptions) {
+    this.#transport = transport;
+    this.#options = options;
+  }
+
+  get table(): string {
+    return this.#options.table;
+  }
+
+  /** The server's time in its last answer, in whole seconds. */
+  get serverDateMs(): number | undefined {
+    return this.#transport.serverDateMs;
+  }
+
+  /** Starts the time of a call. The first call of a process loads the SDK before. */
+  async start(operation: OperationName, options: CallOptions = {}): Promise<Deadline> {
+    return this.startNow(operation, options) ?? (await this.#startLater(operation, options));
+  }
+
+  /** Starts the time of a call at once; `undefined` where code has to be loaded before. */
+  startNow(operation: OperationName, options: CallOptions): Deadline | undefined {
+    if (this.#closed) throw new InfrastructureError("This store is closed");
+    if (this.#transport.load(operation) !== undefined) return undefined;
+    return new Deadline(options.timeoutMs ?? this.#options.timeoutMs, options.hotKey);
+  }
+
+  async #startLater(operation: OperationName, options: CallOptions): Promise<Deadline> {
+    await this.#transport.load(operation);
+    return new Deadline(options.timeoutMs ?? this.#options.timeoutMs, options.hotKey);
+  }
+
+  /** Sends a request that may always be repeated. Without a deadline, its time starts now. */
+  async read<Name extends OperationName>(
+    operation: Name,
+    request: Outgoing<Name>,
+    time: Deadline | CallOptions = {},
+  ): Promise<Output<Name>> {
+    const result = await this.write(operation, request, time, "read");
+    if (result.ok) return result.output;
+    throw new InfrastructureError(`DynamoDB refused ${operation}: a read has no condition`);
+  }
+
+  /** Sends a write, which is not repeated once its outcome is unknown. */
+  write<Name extends OperationName>(
+    operation: Name,
+    request: Outgoing<Name>,
+    time: Deadline | CallOptions,
+    repetition: Repetition = "once",
+  ): Promise<Written<Name>> {
+    const run = (deadline: Deadline) => this.#run(operation, request, deadline, repetition);
+    return time instanceof Deadline ? run(time) : this.start(operation, time).then(run);
+  }
+
+  /** Waits before unprocessed items are requested again; throws when there is no time left. */
+  async backOff(attempt: number, deadline: Deadline, operation: OperationName): Promise<void> {
+    const pauseMs = backoffMs(attempt, this.#options.random, deadline.leftMs);
+    if (!deadline.allowsAnother(pauseMs)) {
+      throw new RateLimiterUnavailable(sentence("throttled", operation, deadline), {
+        reason: "throttled",
+        nothingWritten: true,
+        stackName: this.table,
+      });
+    }
+    await pause(pauseMs);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#transport.close();
+  }
+
+  async #run<Name extends OperationName>(
+    operation: Name,
+    bare: Outgoing<Name>,
+    deadline: Deadline,
+    repetition: Repetition,
+  ): Promise<Written<Name>> {
+    const request = this.#withCapacity(operation, bare);
+    let certain = true;
+    for (let attempt = 1; ; attempt += 1) {
+      const timeoutMs = deadline.attemptMs(repetition !== "once");
+      const sending = this.#options.listeners.isEmpty ? undefined : new Sending(attempt, deadline);
+      let verdict: Verdict;
+      let cause: unknown;
+      try {
+        const output = await this.#transport.send(operation, request, timeoutMs);
+        if (!isComplete(operation, output)) {
+          throw new SendError(new EmptyAnswer(operation), "sent");
+        }
+        this.#tell(sending, "ok", () => reported(operation, output));
+        return { ok: true, output };
+      } catch (error) {
+        verdict = this.#judged(operation, error, sending);
+        cause = (error as SendError).cause;
+      }
+      if (verdict.kind === "condition") return { ok: false, failures: verdict.failures };
+      if (verdict.kind === "refused") throw verdict.error;
+      certain &&= verdict.nothingWritten || repetition === "read";
+      const pauseMs = this.#pauseMs(attempt, verdict, repetition, deadline);
+      if (pauseMs === undefined) {
+        throw new RateLimiterUnavailable(sentence(verdict.reason, operation, deadline), {
+          cause,
+          reason: verdict.reason,
+          nothingWritten: certain,
+          keyRange: verdict.keyRange,
+          stackName: this.table,
+        });
+      }
+      await pause(pauseMs);
+    }
+  }
+
+  /** How long to wait for another attempt; `undefined` when there will be none. */
+  #pauseMs(
+    attempt: number,
+    { nothingWritten, keyRange, connectionRefused }: Failed,
+    repetition: Repetition,
+    deadline: Deadline,
+  ): number | undefined {
+    const { random, maxAttempts } = this.#options;
+    const harmless = nothingWritten || repetition !== "once";
+    const leaves = keyRange && deadline.hotKey === "raise";
+    if (!harmless || leaves || attempt >= maxAttempts) return undefined;
+    const pauseMs = backoffMs(attempt - 1, random, deadline.leftMs);
+    if (connectionRefused && deadline.passedMs + pauseMs > REFUSED_MS_MAX) return undefined;
+    return deadline.allowsAnother(pauseMs) ? pauseMs : undefined;
+  }
+
+  /** Prepared requests ask for their consumed capacity already. */
+  #withCapacity<Name extends OperationName>(
+    operation: Name,
+    request: Outgoing<Name>,
+  ): Outgoing<Name> {
+    if (this.#options.listeners.isEmpty || !CAPACITY_KIND.has(operation)) return request;
+    return request instanceof Prepared
+      ? request
+      : { ...request, ReturnConsumedCapacity: "INDEXES" };
+  }
+
+  /** Returns what the failure of a request means, and reports its cost; throws other errors. */
+  #judged(operation: OperationName, error: unknown, sending: Sending | undefined): Verdict {
+    if (!(error instanceof SendError)) throw error;
+    const verdict = judge(error.cause, operation, this.table, error.progress);
+    if (verdict.kind === "condition") {
+      this.#tell(sending, "condition", () => estimated(operation, verdict.failures));
+    } else if (verdict.sent) {
+      const outcome = verdict.kind === "failed" ? verdict.reason : "refused";
+      this.#tell(sending, outcome, () => unreported(operation));
+    }
+    return verdict;
+  }
+
+  #tell(sending: Sending | undefined, outcome: CallOutcome, price: () => StoreCall): void {
+    const { listeners } = this.#options;
+    if (listeners.isEmpty) return;
+    const cost = price();
+    listeners.tell(sending === undefined ? { ...cost, outcome } : sending.ended(cost, outcome));
+  }
+}
+
+/** A request whose listeners are told its outcome. */
+class Sending {
+  readonly #attempt: number;
+  readonly #deadline: Deadline;
+  readonly #startedMs: number;
+
+  constructor(attempt: number, deadline: Deadline) {
+    this.#attempt = attempt;
+    this.#deadline = deadline;
+    this.#startedMs = deadline.passedMs;
+  }
+
+  /** Returns the call, which has just ended. A spread would cost more than all the rest. */
+  ended(cost: StoreCall, outcome: CallOutcome): StoreCall {
+    return {
+      operation: cost.operation,
+      readUnits: cost.readUnits,
+      writeUnits: cost.writeUnits,
+      indexUnits: cost.indexUnits,
+      estimated: cost.estimated,
+      outcome,
+      attempt: this.#attempt,
+      durationMs: this.#deadline.passedMs - this.#startedMs,
+    };
+  }
+}
+
+function sentence(
+  reason: NonNullable<RateLimiterUnavailable["reason"]>,
+  operation: OperationName,
+  deadline: Deadline,
+): string {
+  switch (reason) {
+    case "throttled":
+      return `DynamoDB throttled ${operation}`;
+    case "timeout":
+      // A millisecond is what a request gets when earlier steps of the call have used all the time.
+      if (deadline.timeoutMs <= 1) return `No time was left for ${operation} of DynamoDB`;
+      return `DynamoDB did not answer ${operation} within ${Math.round(deadline.timeoutMs)} ms`;
+    case "network":
+      return `DynamoDB could not be reached for ${operation}`;
+    case "server":
+      return `DynamoDB failed to answer ${operation}`;
+  }
+}

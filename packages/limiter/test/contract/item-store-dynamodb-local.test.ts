@@ -1,0 +1,10 @@
+/** The contract on DynamoDB Local. */
+
+import { describeEngine } from "@zae-limiter/test-engines/engines.ts";
+import { itemStoreContract } from "@zae-limiter/test-support/item-store-contract.ts";
+import { openTable, quirksOf } from "./item-store/dynamo-table.ts";
+
+describeEngine("dynamodb-local", "DynamoDB", (engine) => {
+  const options = { ...quirksOf(engine), many: 130 };
+  itemStoreContract("our table", () => openTable(engine, {}), options);
+});

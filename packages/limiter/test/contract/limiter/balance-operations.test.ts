@@ -1,0 +1,194 @@
+/** Resets and top-ups of balances, once per key. */
+
+import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import { UnsupportedLimitError } from "@zae-limiter/limiter/domain/errors/unsupported-limit.ts";
+import { bucketKey } from "@zae-limiter/limiter/records/keys.ts";
+import { splitInto } from "@zae-limiter/test-support/force-split.ts";
+import { pythonItem } from "@zae-limiter/test-support/golden-items.ts";
+import { failureOf, invalidityOf, refusalOf } from "@zae-limiter/test-support/outcomes.ts";
+import { itUnless } from "@zae-limiter/test-support/unless.ts";
+import { expect, it } from "vitest";
+import {
+  describeItemStores,
+  describeLimiterStores,
+  type LimiterStore,
+  milliOf,
+} from "./limiter-stores.ts";
+
+const BUCKET = { entityId: "key-1", resource: "gpt-4" };
+const LIMITS = ["rpd:10/day", "tpd:100/day"];
+
+async function opened(store: LimiterStore) {
+  const subject = await store.open();
+  await subject.repo.limits.setResource(BUCKET.resource, LIMITS);
+  return subject;
+}
+
+describeLimiterStores("the balances of a bucket", (store) => {
+  const extra = itUnless(store.slow);
+
+  it("the balances of a bucket are filled by a reset, debt and all, while the total stays", async () => {
+    const subject = await opened(store);
+    const { limiter, repo } = subject;
+    const lease = await limiter.acquire({ ...BUCKET, consume: { rpd: 10, tpd: 60 } });
+    lease.adjust({ tpd: 90 });
+    await lease.commit();
+    await refusalOf(limiter.acquire({ ...BUCKET, consume: { rpd: 1 } }));
+    expect(await repo.buckets.reset({ ...BUCKET, limits: ["tpd"] })).toEqual({
+      ...BUCKET,
+      shards: 1,
+      amounts: { tpd: 150 },
+    });
+    await refusalOf(limiter.acquire({ ...BUCKET, consume: { rpd: 1 } }));
+    const { amounts } = await repo.buckets.reset({ ...BUCKET, principal: "support" });
+    expect(amounts).toEqual({ rpd: 10, tpd: 0 });
+    await limiter.acquire({ ...BUCKET, consume: { rpd: 10, tpd: 100 } });
+    expect(await milliOf(subject, "key-1", "gpt-4", "tpd")).toEqual({
+      balance: 0,
+      consumed: 250_000,
+    });
+    const [event] = await repo.audit.list("key-1");
+    expect(event).toMatchObject({
+      action: "bucket_reset",
+      principal: "support",
+      resource: "gpt-4",
+      details: { shards: 1, amounts: { rpd: 10, tpd: 0 } },
+    });
+  });
+
+  it("the balances of a bucket are raised by a top-up once per key, and never beyond full", async () => {
+    const subject = await opened(store);
+    const { limiter, repo } = subject;
+    await limiter.acquire({ ...BUCKET, consume: { tpd: 80 } });
+    const order = { ...BUCKET, amounts: { tpd: 50 }, idempotencyKey: "order-1" };
+    const results = await Promise.all([1, 2, 3].map(() => repo.buckets.topUp(order)));
+    expect(results).toEqual(Array(3).fill({ ...BUCKET, shards: 1, amounts: { tpd: 50 } }));
+    expect(await limiter.available(BUCKET)).toEqual({ rpd: 10, tpd: 70 });
+    const more = await repo.buckets.topUp({ ...BUCKET, amounts: { tpd: 1000, rpd: 1 } });
+    expect(more.amounts).toEqual({ tpd: 30, rpd: 0 });
+    const other = repo.buckets.reset({ ...BUCKET, idempotencyKey: "order-1" });
+    expect(await failureOf(other)).toBeInstanceOf(ValidationError);
+    subject.time.advance(3 * 86_400_000 + 1000);
+    await limiter.acquire({ ...BUCKET, consume: { tpd: 60 } });
+    expect((await repo.buckets.topUp(order)).amounts).toEqual({ tpd: 50 });
+  });
+
+  extra(
+    "the balances of a missing bucket need nothing, and keys end with their entity",
+    async () => {
+      const { limiter, repo } = await opened(store);
+      const { entityId } = BUCKET;
+      expect(await repo.buckets.reset(BUCKET)).toEqual({ ...BUCKET, shards: 0, amounts: {} });
+      const order = { ...BUCKET, amounts: { tpd: 5 }, idempotencyKey: "order-1" };
+      await repo.entities.create({ id: entityId });
+      await limiter.acquire({ ...BUCKET, consume: { tpd: 50 } });
+      expect((await repo.buckets.topUp(order)).amounts).toEqual({ tpd: 5 });
+      await repo.entities.delete(entityId);
+      const left: string[] = [];
+      const { items } = store.place;
+      if (items !== undefined) {
+        const { PK: partition } = bucketKey(repo.namespaceId, entityId, BUCKET.resource, 0);
+        for await (const { SK } of items.query({ partition, consistent: true })) left.push(SK);
+      }
+      expect(left).toEqual([]);
+      await limiter.acquire({ ...BUCKET, consume: { tpd: 50 } });
+      expect((await repo.buckets.topUp(order)).amounts).toEqual({ tpd: 5 });
+    },
+  );
+
+  extra("wrong names and numbers of balances are refused, and nothing is written", async () => {
+    const { limiter, repo } = await opened(store);
+    await limiter.acquire({ ...BUCKET, consume: { rpd: 1 } });
+    const { buckets } = repo;
+    const wrong = [
+      () => buckets.reset({ ...BUCKET, limits: ["typo"] }),
+      () => buckets.reset({ ...BUCKET, limits: [] }),
+      () => buckets.topUp({ ...BUCKET, amounts: {} }),
+      () => buckets.topUp({ ...BUCKET, amounts: { rpd: 0 } }),
+      () => buckets.topUp({ ...BUCKET, amounts: { rpd: 1.5 } }),
+      () => buckets.topUp({ ...BUCKET, amounts: { rpd: 1 }, idempotencyKey: "a b" }),
+      () => buckets.reset({ ...BUCKET, limit: "rpd" } as never),
+    ];
+    for (const call of wrong) expect(await invalidityOf(call())).toBeInstanceOf(ValidationError);
+    expect((await invalidityOf(buckets.reset({ ...BUCKET, limits: ["typo"] }))).message).toContain(
+      "it has rpd, tpd",
+    );
+    const nothing = await invalidityOf(buckets.topUp(BUCKET as never));
+    expect(nothing.message).toContain("like { tpm: 100 }, got undefined");
+    expect(await repo.audit.list("key-1")).toEqual([]);
+  });
+});
+
+describeItemStores("the balances of a bucket with shards", (store) => {
+  const itemsOf = () => {
+    const { items } = store.place;
+    if (items === undefined) throw new Error("Buckets are no items here");
+    return items;
+  };
+
+  it("the balances of a bucket with shards are topped up by room, to the milli, and filled all at once", async () => {
+    const subject = await opened(store);
+    const { limiter, repo, time } = subject;
+    const { namespaceId } = repo;
+    await limiter.acquire({ ...BUCKET, consume: { tpd: 90 } });
+    await splitInto(itemsOf(), { namespaceId, ...BUCKET }, 4, time.clock());
+    const fresh = await store.another(subject);
+    const added = await repo.buckets.topUp({ ...BUCKET, amounts: { tpd: 33 } });
+    expect(added).toEqual({ ...BUCKET, shards: 4, amounts: { tpd: 33 } });
+    expect((await fresh.limiter.available(BUCKET)).tpd).toBe(43);
+    await repo.buckets.reset(BUCKET);
+    expect((await fresh.limiter.available(BUCKET)).tpd).toBe(100);
+    await fresh.limiter.acquire({ ...BUCKET, consume: { tpd: 100 } });
+    await refusalOf(fresh.limiter.acquire({ ...BUCKET, consume: { tpd: 1 } }));
+  });
+
+  it("limits are filled so that a client that knows no remainders finds them full", async () => {
+    const subject = await opened(store);
+    const { limiter, repo, time } = subject;
+    const { PK, SK } = bucketKey(repo.namespaceId, BUCKET.entityId, BUCKET.resource, 0);
+    const filled = async () => {
+      const item = await itemsOf().get({ PK, SK }, { consistent: true });
+      // As Python computes it: 100 tokens are 100,000 milli a day.
+      const accrued = ((time.clock() - Number(item?.rf)) * 100_000) / 86_400_000;
+      return Number(item?.b_tpd_tk) + Math.floor(accrued);
+    };
+    await limiter.acquire({ ...BUCKET, consume: { tpd: 90 } });
+    for (const [b_tpd_rr, waitMs] of [
+      [86_399_999, 400],
+      [80_000_000, 500],
+      [1, 864],
+    ] as const) {
+      time.advance(waitMs);
+      await itemsOf().update({ PK, SK }, { set: { b_tpd_rr, b_tpd_tk: -1 } });
+      await repo.buckets.reset(BUCKET);
+      expect(await filled()).toBe(100_000);
+      const fresh = await store.another(subject);
+      await fresh.limiter.acquire({ ...BUCKET, consume: { tpd: 100 } });
+      await refusalOf(fresh.limiter.acquire({ ...BUCKET, consume: { tpd: 1 } }));
+    }
+  });
+
+  itUnless(store.slow)(
+    "the balances of shards are recorded as Python does, and its quotas are refused by name",
+    async () => {
+      const subject = await opened(store);
+      const { limiter, repo } = subject;
+      await repo.limits.setResource("session", ["session:10000/hour"]);
+      const bucket = { entityId: "u1", resource: "session" };
+      await limiter.acquire({ ...bucket, consume: { session: 6000 } });
+      await repo.buckets.topUp({
+        ...bucket,
+        amounts: { session: 5000 },
+        idempotencyKey: "order-1",
+      });
+      const golden = pythonItem("59-operation-record", repo.namespaceId);
+      const item = await itemsOf().get(golden, { consistent: true });
+      const { writer, ttl, ...same } = golden;
+      expect(item).toMatchObject(same);
+      expect(Object.keys(item ?? {}).sort()).toEqual(Object.keys(golden).sort());
+      await itemsOf().put(pythonItem("42-config-resource-session-quota", repo.namespaceId));
+      const quota = repo.buckets.topUp({ ...bucket, amounts: { session: 1 } });
+      expect(await failureOf(quota)).toBeInstanceOf(UnsupportedLimitError);
+    },
+  );
+});

@@ -1,0 +1,88 @@
+/** Flags, soft limits and what only Python enforces, in the limits file. */
+
+import { applyManifest, planManifest } from "@zae-limiter/limiter/manifest/apply.ts";
+import { exportManifest } from "@zae-limiter/limiter/manifest/export-manifest.ts";
+import { emptyManifest } from "@zae-limiter/limiter/manifest/manifest.ts";
+import { parseManifest } from "@zae-limiter/limiter/manifest/parse-manifest.ts";
+import { changeJson } from "@zae-limiter/limiter/manifest/plan.ts";
+import { printManifest } from "@zae-limiter/limiter/manifest/print-manifest.ts";
+import { pythonItems } from "@zae-limiter/test-support/golden-items.ts";
+import { describeStores } from "@zae-limiter/test-support/stores.ts";
+import { expect, it } from "vitest";
+
+const FILE = (namespace: string) =>
+  parseManifest(
+    JSON.stringify({
+      namespace,
+      "x-common": { anything: 1 },
+      resources: {
+        off: { disabled: true },
+        soft: { cascade: false, limits: { tpm: { capacity: 5, soft: true } } },
+      },
+      entities: { u: { resources: { off: { disabled: "bypass", cascade: true } } } },
+    }),
+  );
+
+describeStores("the flags of a limits file", (store) => {
+  it("the flags of a limits file are applied and exported as declared, and nothing is left to do", async () => {
+    const repo = await store.open();
+    const manifest = FILE(repo.namespaceName);
+    const { failed, applied } = await applyManifest(repo, manifest);
+    expect([failed, applied.length]).toEqual([[], 3]);
+    expect(await repo.limits.state({ resource: "off" })).toMatchObject({ own: "disabled" });
+    const level = await repo.limits.level({ entityId: "u", resource: "off" });
+    expect(level).toMatchObject({ state: "bypass", cascade: true, limits: [] });
+    expect((await repo.limits.getResource("soft")).map(String)).toEqual(["tpm:5/min soft"]);
+    expect((await planManifest(repo, manifest)).changes).toEqual([]);
+    const exported = printManifest(await exportManifest(repo));
+    expect(parseManifest(exported)).toEqual(manifest);
+  });
+
+  it("the flags of a limits file that the file leaves out are cleared, and go with what the file drops", async () => {
+    const repo = await store.open();
+    const { namespaceName: namespace } = repo;
+    await applyManifest(repo, FILE(namespace));
+    const without = parseManifest(
+      JSON.stringify({ namespace, resources: { soft: { limits: { tpm: { capacity: 5 } } } } }),
+    );
+    const { failed } = await applyManifest(repo, without);
+    expect(failed).toEqual([]);
+    expect(await repo.limits.listEntityResources()).toEqual([]);
+    expect(await repo.limits.listResources()).toEqual(["soft"]);
+    const level = await repo.limits.level({ resource: "soft" });
+    expect(level).toMatchObject({ cascade: undefined, state: undefined });
+    expect(level.limits.map(String)).toEqual(["tpm:5/min"]);
+    await applyManifest(repo, emptyManifest(namespace));
+    expect(await repo.limits.listResources()).toEqual([]);
+  });
+
+  it("flags that Python stored are shown by export and plan, with the limits only it enforces (H12)", async () => {
+    const repo = await store.open();
+    const { namespaceId, namespaceName: namespace } = repo;
+    await store.items.writeMany({
+      puts: [
+        ...pythonItems("71-provisioner-configs", namespaceId),
+        ...pythonItems("70-provisioner-state", namespaceId),
+      ],
+    });
+    const text = printManifest(await exportManifest(repo));
+    expect(text).toContain("# gpt: burst (schedule)");
+    expect(text).toContain("# gpt: day (calendar quota)");
+    expect(text).toContain("# gpt: ses (session quota)");
+    expect(text).toContain("disabled: true");
+    expect(text).toContain("cascade: true");
+    expect(text).toContain("soft: true");
+    const file = { namespace, resources: { gpt: { limits: { rpm: { capacity: 100 } } } } };
+    const { changes } = await planManifest(repo, parseManifest(JSON.stringify(file)));
+    const change = changes.find(({ target }) => target.level === "resource");
+    expect(change && changeJson(change).before).toMatchObject({
+      disabled: true,
+      cascade: true,
+      unsupported: [
+        { name: "burst", kind: "schedule" },
+        { name: "day", kind: "calendar quota" },
+        { name: "ses", kind: "session quota" },
+      ],
+    });
+  });
+});

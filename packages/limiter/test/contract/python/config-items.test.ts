@@ -1,0 +1,192 @@
+/**
+ * Config items that the Python library 0.17 wrote: what is in them survives, and is not ignored.
+ */
+
+import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
+import { ResourceDisabled, ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import { UnsupportedLimitError } from "@zae-limiter/limiter/domain/errors/unsupported-limit.ts";
+import { pythonItem, pythonItems } from "@zae-limiter/test-support/golden-items.ts";
+import { failureOf } from "@zae-limiter/test-support/outcomes.ts";
+import { describeStores, type TestStore } from "@zae-limiter/test-support/stores.ts";
+import { expect, it } from "vitest";
+
+async function opened(store: TestStore, ...files: string[]) {
+  const repo = await store.open();
+  const { namespaceId } = repo;
+  const puts = files.flatMap((file) => pythonItems(file, namespaceId));
+  await store.items.writeMany({ puts });
+  const read = async (file: string) => {
+    const { PK, SK } = pythonItem(file, namespaceId);
+    return store.items.get({ PK, SK }, { consistent: true });
+  };
+  return { repo, limiter: new RateLimiter(repo), read, namespaceId };
+}
+
+describeStores("a level that the Python library wrote", (store) => {
+  it("a level of Python refuses only the limits that carry a quota or a schedule (H3, H5)", async () => {
+    const { repo, limiter } = await opened(store, "40-config-resource-schedules");
+    const call = { entityId: "u2", resource: "sched" };
+    const lease = await limiter.acquire({ ...call, consume: { tpm: 10 } });
+    expect(lease.statuses.map(({ limitName }) => limitName)).toEqual(["tpm"]);
+    const quota = await failureOf(limiter.acquire({ ...call, consume: { tpm: 1, rpd: 1 } }));
+    expect(quota).toBeInstanceOf(UnsupportedLimitError);
+    expect(quota).toMatchObject({ limitName: "rpd", kind: "calendar quota" });
+    const window = await failureOf(limiter.acquire({ ...call, consume: { rpm: 1 } }));
+    expect(window).toMatchObject({ limitName: "rpm", kind: "schedule" });
+    const ignored = limiter.acquire({ ...call, consume: { rpm: 1 }, missingLimits: "ignore" });
+    expect(await failureOf(ignored)).toBeInstanceOf(UnsupportedLimitError);
+    expect(await repo.limits.getResource("sched")).toHaveLength(1);
+    expect((await repo.limits.resolve("u2", "sched"))?.unsupported).toEqual([
+      { name: "rpd", kind: "calendar quota" },
+      { name: "rpm", kind: "schedule" },
+    ]);
+  });
+
+  it("a level of Python refuses a session quota by name, and enforces the limit next to it (H6)", async () => {
+    const { limiter } = await opened(store, "42-config-resource-session-quota");
+    const call = { entityId: "u2", resource: "session" };
+    await limiter.acquire({ ...call, consume: { rpm: 1 } });
+    const session = await failureOf(limiter.acquire({ ...call, consume: { session: 1 } }));
+    expect(session).toBeInstanceOf(UnsupportedLimitError);
+    expect(session).toMatchObject({ limitName: "session", kind: "session quota" });
+  });
+
+  it("a resource that Python switched off is refused, also with limits of a call (H1)", async () => {
+    const { limiter } = await opened(store, "45-config-resource-disabled");
+    const call = { entityId: "u1", resource: "dis" };
+    for (const request of [
+      { ...call, consume: { rpm: 1 } },
+      { ...call, consume: { x: 1 }, limits: ["x:10"] },
+      { ...call, consume: { rpm: 1 }, onUnavailable: "allow" as const },
+    ]) {
+      const error = await failureOf(limiter.acquire(request));
+      expect(error).toBeInstanceOf(ResourceDisabled);
+      expect(error).toMatchObject({ entityId: "u1", resource: "dis", level: "resource" });
+    }
+    expect(await failureOf(limiter.status(call))).toBeInstanceOf(ResourceDisabled);
+  });
+
+  it("an acquire is granted where an entity's own level switches the resource on again (H1)", async () => {
+    const { limiter } = await opened(
+      store,
+      "45-config-resource-disabled",
+      "46-config-entity-enabled",
+    );
+    await limiter.acquire({ entityId: "u2", resource: "dis", consume: { rpm: 1 } });
+    const error = await failureOf(
+      limiter.acquire({ entityId: "u1", resource: "dis", consume: { rpm: 1 } }),
+    );
+    expect(error).toBeInstanceOf(ResourceDisabled);
+  });
+
+  it("an entity that is switched off and has no limits is refused as switched off (H1)", async () => {
+    const { limiter } = await opened(store, "72-flag-only-configs-and-registries");
+    for (const [entityId, resource, level] of [
+      ["e1", "r", "entity"],
+      ["e2", "any", "entity_default"],
+      ["e3", "zz", "resource"],
+    ] as const) {
+      const error = await failureOf(limiter.acquire({ entityId, resource, consume: { rpm: 1 } }));
+      expect(error).toBeInstanceOf(ResourceDisabled);
+      expect(error).toMatchObject({ entityId, resource, level });
+    }
+  });
+
+  it("a child whose ancestor is switched off is refused in the name of the ancestor (H1)", async () => {
+    const { repo, limiter, namespaceId } = await opened(store, "45-config-resource-disabled");
+    await repo.entities.create({ id: "team" });
+    await repo.entities.create({ id: "u2", parentId: "team", cascade: true });
+    const [enabled] = pythonItems("46-config-entity-enabled", namespaceId);
+    await store.items.put(enabled as NonNullable<typeof enabled>);
+    const call = { entityId: "u2", resource: "dis", consume: { rpm: 1 } };
+    const error = await failureOf(limiter.acquire(call));
+    expect(error).toMatchObject({ entityId: "team", resource: "dis", level: "resource" });
+    expect(await repo.buckets.list("u2")).toEqual([]);
+  });
+
+  it("flags, quotas and schedules of Python stay when limits are replaced (H7)", async () => {
+    for (const [file, resource] of [
+      ["45-config-resource-disabled", "dis"],
+      ["52-config-resource-cascade", "casc"],
+      ["42-config-resource-session-quota", "session"],
+    ] as const) {
+      const { repo, read } = await opened(store, file);
+      const before = await read(file);
+      await repo.limits.setResource(resource, ["rpm:7", "new:3"]);
+      expect(await read(file), file).toEqual({
+        ...before,
+        l_rpm_cp: 7,
+        l_rpm_ra: 7,
+        l_rpm_rp: 60,
+        l_new_cp: 3,
+        l_new_ra: 3,
+        l_new_rp: 60,
+        config_version: 2,
+      });
+    }
+    const { repo, read } = await opened(store, "50-config-resource-soft");
+    await repo.limits.setResource("soft", ["tpm:9"]);
+    const soft = await read("50-config-resource-soft");
+    expect(soft).toMatchObject({ l_tpm_cp: 9 });
+    expect(soft).not.toHaveProperty("l_tpm_soft");
+    expect(soft).not.toHaveProperty("l_rpm_cp");
+  });
+
+  it("a level of Python keeps limits that ours cannot express, and they cannot be replaced (H7)", async () => {
+    const file = "40-config-resource-schedules";
+    const { repo, read } = await opened(store, file);
+    const before = await read(file);
+    for (const limits of [["rpm:5"], ["rpd:5/day"]]) {
+      const error = await failureOf(repo.limits.setResource("sched", limits));
+      expect(error).toBeInstanceOf(UnsupportedLimitError);
+      expect(await read(file)).toEqual(before);
+    }
+    await repo.limits.setResource("sched", ["other:5"]);
+    const isReplaced = (name: string) => name.startsWith("l_tpm_");
+    const kept = Object.entries(before ?? {}).filter(([name]) => !isReplaced(name));
+    expect(await read(file)).toEqual({
+      ...Object.fromEntries(kept),
+      l_other_cp: 5,
+      l_other_ra: 5,
+      l_other_rp: 60,
+      config_version: 2,
+    });
+  });
+
+  it("flags of a level stay when its limits are deleted, as Python stores flags alone (H7)", async () => {
+    const { repo, read, limiter } = await opened(store, "45-config-resource-disabled");
+    await repo.limits.deleteResource("dis");
+    const left = await read("45-config-resource-disabled");
+    expect(left).toMatchObject({ disabled: true, resource: "dis" });
+    expect(Object.keys(left ?? {}).filter((name) => name.startsWith("l_"))).toEqual([]);
+    expect(left).not.toHaveProperty("config_version");
+    await repo.limits.deleteResource("dis");
+    expect(await read("45-config-resource-disabled")).toEqual(left);
+    const call = { entityId: "u1", resource: "dis", consume: { rpm: 1 } };
+    expect(await failureOf(limiter.acquire(call))).toBeInstanceOf(ResourceDisabled);
+  });
+
+  it("a quota of Python is deleted together with its level (H7)", async () => {
+    const { repo, read, limiter } = await opened(store, "42-config-resource-session-quota");
+    await repo.limits.deleteResource("session");
+    expect(await read("42-config-resource-session-quota")).toBeUndefined();
+    const call = { entityId: "u1", resource: "session", consume: { session: 1 } };
+    expect(await failureOf(limiter.acquire(call))).toBeInstanceOf(ValidationError);
+  });
+
+  it("the flags of an entity's level and of the namespace's stay (H7)", async () => {
+    const { repo, namespaceId } = await opened(store, "46-config-entity-enabled");
+    const { PK, SK } = pythonItem("46-config-entity-enabled", namespaceId);
+    await repo.limits.setEntity("u2", ["rpm:5"], { resource: "dis" });
+    const stored = await store.items.get({ PK, SK }, { consistent: true });
+    expect(stored).toMatchObject({ disabled: false, l_rpm_cp: 5, config_version: 1 });
+    await repo.limits.setSystem(["rpm:5"]);
+    const system = { PK: `${namespaceId}/SYSTEM#`, SK: "#CONFIG" };
+    const quota = { w_day_cp: 5, w_day_ra: 0, w_day_rp: 1, w_day_rsa: 60, of_the_future: "x" };
+    await store.items.update(system, { set: quota });
+    await repo.limits.setSystem(["tpm:7"]);
+    const after = await store.items.get(system, { consistent: true });
+    expect(after).toMatchObject({ ...quota, l_tpm_cp: 7 });
+    expect(after).not.toHaveProperty("l_rpm_cp");
+  });
+});

@@ -1,0 +1,122 @@
+import {
+  goesAgain,
+  type LegsHistory,
+  type LegsStep,
+  newLegsHistory,
+  nextOfLegs,
+} from "@zae-limiter/limiter/buckets/distributed/consume/legs.ts";
+import type { Answer } from "@zae-limiter/limiter/buckets/distributed/consume/step.ts";
+import type { Leg } from "@zae-limiter/limiter/buckets/leg.ts";
+import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";
+import { configOf } from "@zae-limiter/test-support/table.ts";
+import { expect, test } from "vitest";
+import { shardOf, situationOf } from "../known.ts";
+
+const CONSUMED: Answer = { kind: "consumed", parts: [], link: UNLINKED, balancesMilli: [0] };
+const REFUSED: Answer = { kind: "refused", balancesMilli: [0], local: false };
+const OUTDATED: Answer = { kind: "outdated" };
+
+/** A leg on the bucket of which states are known, or on one of which nothing is. */
+function legOf(tokens: number, entityId = "e"): Leg {
+  return {
+    ...{ entityId, resource: "r", config: configOf(["a:10/day"]) },
+    ...{ amountsMilli: [tokens * 1000], link: UNLINKED, linkIsFresh: true },
+  };
+}
+
+const KNOWN = situationOf([shardOf(6)]).states;
+
+function next(
+  legs: readonly Leg[],
+  more: Partial<LegsHistory> = {},
+  states = KNOWN,
+): LegsStep | undefined {
+  return nextOfLegs(legs, { ...newLegsHistory(legs), ...more }, states);
+}
+
+test("legs of which nothing is known are read before the first consume", () => {
+  const legs = [legOf(1), legOf(1, "unknown"), legOf(1, "other")];
+  expect(next(legs)).toEqual({ do: "read", legs: [1, 2] });
+  expect(next(legs, { isRead: true })).toEqual({ do: "consume", legs: [0, 1, 2] });
+});
+
+test("once a leg was consumed nothing is read any more", () => {
+  const legs = [legOf(1), legOf(1, "unknown")];
+  expect(next(legs, { answers: [CONSUMED, undefined] })).toEqual({ do: "consume", legs: [1] });
+});
+
+test.each([
+  ["all have plenty", [1, 3], [0, 1]],
+  ["one had too little", [1, 7], [1]],
+  ["one had hardly more than enough", [1, 4], [1]],
+  ["one had too little and one hardly enough", [4, 7], [1]],
+])("legs go first or together where %s", (_, [one = 0, other = 0], expected) => {
+  expect(next([legOf(one), legOf(other)])).toEqual({ do: "consume", legs: expected });
+});
+
+test("the second pass consumes leg by leg, from the child up", () => {
+  const legs = [legOf(1), legOf(7)];
+  expect(next(legs, { isRead: true, isSecond: true })).toEqual({ do: "consume", legs: [0] });
+});
+
+test("a call whose legs are all consumed is decided", () => {
+  expect(next([legOf(1)], { answers: [CONSUMED] })).toBeUndefined();
+});
+
+test.each<[string, Partial<LegsHistory>, LegsStep | undefined]>([
+  [
+    "a refusal refunds what was consumed",
+    { answers: [CONSUMED, REFUSED] },
+    { do: "refund", legs: [0] },
+  ],
+  [
+    "a failure refunds what was consumed",
+    { answers: [CONSUMED, undefined], failures: [new Error("down")] },
+    { do: "refund", legs: [0] },
+  ],
+  [
+    "after the refund the refused legs are weighed again",
+    { answers: [CONSUMED, REFUSED], isRefunded: true },
+    { do: "weigh", legs: [1] },
+  ],
+  [
+    "a call that was refused as a whole is decided",
+    { answers: [REFUSED, REFUSED], isRefunded: true },
+    undefined,
+  ],
+  [
+    "a call with outdated limits is decided",
+    { answers: [CONSUMED, OUTDATED, REFUSED], isRefunded: true },
+    undefined,
+  ],
+  [
+    "a call that failed is decided",
+    { answers: [CONSUMED, REFUSED], isRefunded: true, failures: [1] },
+    undefined,
+  ],
+  [
+    "the second pass is the last",
+    { answers: [CONSUMED, REFUSED], isRefunded: true, isSecond: true },
+    undefined,
+  ],
+  [
+    "what was weighed is not weighed again",
+    { answers: [CONSUMED, REFUSED], isRefunded: true, weighed: [[0]] },
+    undefined,
+  ],
+])("%s", (_, history, expected) => {
+  const legs = (history.answers ?? []).map(() => legOf(1));
+  expect(next(legs, history)).toEqual(expected);
+});
+
+test("a second pass is worth it when every refused leg has enough after the refund", () => {
+  const legs = [legOf(1), legOf(2), legOf(3)];
+  const answers = [CONSUMED, REFUSED, REFUSED];
+  const again = (weighed: number[][] | undefined) =>
+    goesAgain(legs, { ...newLegsHistory(legs), answers, weighed });
+  expect([again([[2000], [3000]]), again([[2000], [2999]]), again(undefined)]).toEqual([
+    true,
+    false,
+    false,
+  ]);
+});

@@ -1,0 +1,70 @@
+/** What happens to the lease of a request whose client has gone while its handler is at work. */
+
+import { LeaseExpiredError } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import type { Outcome } from "@zae-limiter/limiter/http/options.ts";
+import { Passage } from "@zae-limiter/limiter/http/passage.ts";
+import { RateLimiter, Repository } from "@zae-limiter/limiter/index.ts";
+import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
+import { expect, test } from "vitest";
+
+const TARGET = { entityId: "key-1", resource: "http" };
+const BUCKET = { ...TARGET, limits: ["tpm:1000/day"] };
+
+/** A request that has consumed 100 tokens. */
+async function passing(refunds = false) {
+  const time = new VirtualTime(1_800_000_000_000);
+  const repository = await Repository.open("memory:", { clock: time.clock, timer: time.timer });
+  const limiter = new RateLimiter(repository);
+  const lease = await limiter.acquire({ ...BUCKET, consume: { tpm: 100 } });
+  const outcomes: Outcome[] = [];
+  const failures: unknown[] = [];
+  const passage = new Passage(lease, TARGET, {
+    timer: time.timer,
+    refundWhen: (outcome) => {
+      outcomes.push(outcome);
+      return refunds;
+    },
+    refundsErrors: false,
+    endFailed: (_, error) => failures.push(error),
+  });
+  const left = async () => (await limiter.available(BUCKET)).tpm;
+  return { failures, lease, left, outcomes, passage, time };
+}
+
+test("a handler that never ends its response loses the lease after a minute", async () => {
+  const { lease, left, outcomes, passage, time } = await passing();
+  lease.settle({ tpm: 300 });
+  void passage.hangUp(200);
+  await time.pass(59_000);
+  expect(await left()).toBe(700);
+  lease.settle({ tpm: 500 });
+  await time.pass(1000);
+  expect(outcomes).toEqual([{ status: 200, aborted: true }]);
+  expect(await left()).toBe(500);
+  expect(() => lease.settle({ tpm: 1 })).toThrow(LeaseExpiredError);
+});
+
+test("a client that hangs up is refunded after a minute too, where refundWhen says so", async () => {
+  const { left, passage, time } = await passing(true);
+  void passage.hangUp(200);
+  await time.pass(60_000);
+  expect(await left()).toBe(1000);
+});
+
+test("a handler that ends in time ends the lease once, and leaves no timer", async () => {
+  const { lease, outcomes, passage, time } = await passing();
+  const hungUp = passage.hangUp(200);
+  await time.settle();
+  lease.settle({ tpm: 7 });
+  await passage.end({ status: 200, aborted: true }, false);
+  await hungUp;
+  expect(outcomes).toHaveLength(1);
+});
+
+test("a handler that ended its lease itself before its client hung up is no failure", async () => {
+  const { failures, lease, passage, time } = await passing();
+  await lease.commit();
+  void passage.hangUp(200);
+  await time.pass(60_000);
+  expect(failures).toEqual([]);
+});

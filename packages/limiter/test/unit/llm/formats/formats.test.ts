@@ -1,0 +1,183 @@
+import { aiSdkUsage } from "@zae-limiter/limiter/llm/ai-sdk-usage.ts";
+import { FastText } from "@zae-limiter/limiter/llm/formats/fast-text.ts";
+import type { Format } from "@zae-limiter/limiter/llm/formats/format.ts";
+import { deploymentOf, formatOf } from "@zae-limiter/limiter/llm/formats/format-of.ts";
+import type { Fields } from "@zae-limiter/limiter/llm/usage.ts";
+import {
+  chatAnswer,
+  chatEvents,
+  chatToolEvents,
+  chatUsage,
+  embeddingsAnswer,
+  messagesAnswer,
+  messagesEvents,
+  responsesAnswer,
+  responsesEvents,
+} from "@zae-limiter/test-support/llm/shapes.ts";
+import { describe, expect, test } from "vitest";
+
+function format(path: string): Format {
+  const found = formatOf("POST", path);
+  if (found === undefined) throw new Error(`${path} is not known`);
+  return found;
+}
+
+/** What all events of a stream tell together; later usage replaces earlier usage. */
+function read(path: string, events: readonly object[]) {
+  const news = events.map((event) => format(path).readEvent(event as Fields));
+  const usage = Object.assign(
+    {},
+    ...news.map(({ usage: known }) =>
+      Object.fromEntries(Object.entries(known ?? {}).filter(([, value]) => value !== undefined)),
+    ),
+  );
+  return {
+    usage,
+    text: news.map(({ text }) => text ?? "").join(""),
+    hidden: news.filter((each) => each.isUsageOnly),
+  };
+}
+
+describe("the formats of providers", () => {
+  test("a path is known by its end, and only for POST", () => {
+    expect(formatOf("post", "/v1/chat/completions/")?.api).toBe("chat");
+    expect(formatOf("POST", "/openai/deployments/my-gpt/chat/completions")?.api).toBe("chat");
+    expect(formatOf("POST", "/v1/completions")?.api).toBe("completions");
+    expect(formatOf("POST", "/v1/responses")?.api).toBe("responses");
+    expect(formatOf("POST", "/v1/embeddings")?.api).toBe("embeddings");
+    expect(formatOf("POST", "/v1/messages")?.api).toBe("messages");
+    expect(formatOf("GET", "/v1/chat/completions")).toBeUndefined();
+    expect(formatOf("POST", "/v1/messages/count_tokens")).toBeUndefined();
+    expect(formatOf("POST", "/v1/images/generations")).toBeUndefined();
+    expect(deploymentOf("/openai/deployments/my%20gpt/chat/completions")).toBe("my gpt");
+    expect(deploymentOf("/v1/chat/completions")).toBeUndefined();
+  });
+
+  for (const place of ["own chunk", "last choice", "every chunk", "x_groq"] as const) {
+    test(`usage of a chat stream is found in ${place}`, () => {
+      const { usage, text, hidden } = read(
+        "/chat/completions",
+        chatEvents(["Hello", " you"], place),
+      );
+      expect(usage).toEqual({ input: 11, cached: 8, output: 10 });
+      expect(text).toBe("Hello you");
+      expect(hidden).toHaveLength(place === "own chunk" ? 1 : 0);
+    });
+  }
+
+  test("a chat stream without usage still tells its text and its tool calls", () => {
+    expect(read("/chat/completions", chatEvents(["a", "b"], "none"))).toMatchObject({
+      usage: {},
+      text: "ab",
+    });
+    expect(read("/chat/completions", chatToolEvents).text).toBe('weather{"city":"Köln"}');
+  });
+
+  test("a plain answer tells its usage without cached input", () => {
+    expect(format("/chat/completions").readUsage(chatAnswer)).toEqual({
+      input: 11,
+      cached: 8,
+      output: 10,
+    });
+    expect(format("/chat/completions").readUsage({ choices: [] })).toBeUndefined();
+    expect(format("/chat/completions").readUsage({ usage: null })).toBeUndefined();
+  });
+
+  test("reasoning that a provider counts apart is output", () => {
+    const usage = { ...chatUsage, total_tokens: 19 + 10 + 4 };
+    expect(format("/chat/completions").readUsage({ usage })?.output).toBe(14);
+  });
+
+  test("the Responses API tells usage in its last event", () => {
+    const { usage, text } = read("/responses", responsesEvents);
+    expect(usage).toEqual({ input: 20, cached: 16, output: 87 });
+    expect(text).toBe("Hi there");
+    expect(format("/responses").readUsage(responsesAnswer)).toEqual(usage);
+  });
+
+  test("embeddings have input only", () => {
+    expect(format("/embeddings").readUsage(embeddingsAnswer)).toEqual({
+      input: 8,
+      cached: 0,
+      output: 0,
+    });
+  });
+
+  test("Anthropic tells input first and output last; writing a cache is input", () => {
+    const { usage, text } = read("/messages", messagesEvents(["Hello", " you"]));
+    expect(usage).toEqual({ input: 30, cached: 100, output: 15 });
+    expect(text).toBe("Hello you");
+    expect(read("/messages", messagesEvents(["Hello"], { ends: false })).usage).toEqual({
+      input: 30,
+      cached: 100,
+    });
+    expect(format("/messages").readUsage(messagesAnswer)).toEqual(usage);
+  });
+
+  test("the tool input and the thinking of Anthropic are output", () => {
+    const events = [
+      {
+        type: "content_block_start",
+        content_block: { type: "tool_use", id: "t", name: "weather" },
+      },
+      { type: "content_block_delta", delta: { type: "input_json_delta", partial_json: "{}" } },
+      { type: "content_block_delta", delta: { type: "thinking_delta", thinking: "hm" } },
+      { type: "content_block_delta", delta: { type: "signature_delta", signature: "xyz" } },
+    ];
+    expect(read("/messages", events).text).toBe("weather{}hm");
+  });
+
+  test("the formats of providers counts that are no numbers are not known", () => {
+    const usage = { prompt_tokens: "19", completion_tokens: -1, total_tokens: Number.NaN };
+    expect(format("/chat/completions").readUsage({ usage })).toEqual({ output: undefined });
+  });
+
+  test("usage of the AI SDK is read as numbers and as objects", () => {
+    const v5 = { inputTokens: 19, outputTokens: 10, cachedInputTokens: 8 };
+    expect(aiSdkUsage(v5, "openai.chat")).toEqual({ input: 11, cached: 8, output: 10 });
+    expect(aiSdkUsage(v5, "anthropic.messages")).toEqual({ input: 19, cached: 8, output: 10 });
+    const v6 = {
+      inputTokens: { total: 19, noCache: 6, cacheRead: 8, cacheWrite: 5 },
+      outputTokens: { total: 10, text: 6, reasoning: 4 },
+    };
+    expect(aiSdkUsage(v6, "anthropic")).toEqual({ input: 11, cached: 8, output: 10 });
+    const part = { inputTokens: { noCache: 6, cacheRead: 8, cacheWrite: 5 }, outputTokens: {} };
+    expect(aiSdkUsage(part, "x")).toEqual({ input: 11, cached: 8, output: undefined });
+    expect(aiSdkUsage(undefined, "x")).toEqual({ output: undefined });
+  });
+
+  test("text is read without parsing only where an event has nothing else", () => {
+    const prefix = '"delta":{"content":"';
+    const reader = new FastText(prefix);
+    const fastText = (event: unknown) => reader.of(JSON.stringify(event));
+    const texts = ["Hello", "", "Grüße 👋🏽", 'a "quote"', "a\\b", "line\n", '"usage":{', prefix];
+    for (const text of texts) {
+      const [, event] = chatEvents([text], "none");
+      const quick = fastText(event);
+      if (quick !== undefined) expect(quick).toBe(text);
+      else expect(JSON.stringify(text)).toContain("\\");
+    }
+    const [, withUsage] = chatEvents(["Hi"], "every chunk");
+    expect(fastText(withUsage)).toBeUndefined();
+    const usage = { prompt_tokens: 1 };
+    const delta = { content: "a" };
+    expect(fastText({ usage, choices: [{ delta }] })).toBeUndefined();
+    expect(fastText({ delta: { content: "a", tool_calls: [] } })).toBeUndefined();
+    expect(fastText({ choices: [{ delta }, { delta }] })).toBeUndefined();
+    const call = { delta: { tool_calls: [] } };
+    expect(fastText({ choices: [call, { delta }] })).toBeUndefined();
+    expect(reader.of('"delta":{"content":"cut off')).toBeUndefined();
+    expect(fastText({ choices: [{ delta }] })).toBe("a");
+  });
+
+  test("events that begin otherwise than the one before are read too", () => {
+    const reader = new FastText('"delta":{"content":"');
+    const event = (id: number, content: string, more = {}) =>
+      JSON.stringify({ id, choices: [{ delta: { content }, ...more }] });
+    expect(reader.of(event(1, "a"))).toBe("a");
+    expect(reader.of(event(1, "bc", { finish_reason: null }))).toBe("bc");
+    expect(reader.of(event(23, "d"))).toBe("d");
+    expect(reader.of(event(1, "e", { usage: {} }))).toBeUndefined();
+    expect(reader.of(event(1, "f"))).toBe("f");
+  });
+});

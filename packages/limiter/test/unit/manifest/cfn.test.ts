@@ -1,0 +1,98 @@
+/** Limits in the words of CloudFormation, there and back. */
+
+import { cfnTemplate, manifestFromProperties } from "@zae-limiter/limiter/manifest/cfn.ts";
+import { parseManifest } from "@zae-limiter/limiter/manifest/parse-manifest.ts";
+import { InvalidManifestError } from "@zae-limiter/limiter/manifest/problem.ts";
+import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
+
+interface Template {
+  readonly AWSTemplateFormatVersion: unknown;
+  readonly Resources: {
+    readonly TenantLimits: { readonly Type: string; readonly Properties: Record<string, unknown> };
+  };
+}
+
+const MANIFEST = parseManifest(`
+namespace: "123"
+system: { on_unavailable: allow, limits: { rpm: { capacity: 1000, refill_amount: 100, refill_period: 60 } } }
+resources: { Limits: { limits: { Capacity: { capacity: 3, burst: 5 } } } }
+entities: { u: { resources: { _default_: { limits: { rpm: { capacity: 7 } } } } } }
+`);
+
+function propertiesOf(text: string): Record<string, unknown> {
+  return (parse(text) as Template).Resources.TenantLimits.Properties;
+}
+
+test("flags and soft limits go there and come back, whether as booleans or as text", () => {
+  const manifest = parseManifest(`
+namespace: n
+resources: { off: { disabled: true }, by: { disabled: bypass, cascade: false } }
+entities: { u: { resources: { off: { disabled: false, limits: { t: { capacity: 1, soft: true } } } } } }
+`);
+  const properties = propertiesOf(cfnTemplate(manifest, "my-app"));
+  expect(manifestFromProperties(properties)).toEqual(manifest);
+  const asText = JSON.parse(
+    JSON.stringify(properties, (_, value: unknown) =>
+      typeof value === "boolean" ? String(value) : value,
+    ),
+  ) as Record<string, unknown>;
+  expect(manifestFromProperties(asText)).toEqual(manifest);
+});
+
+describe("the template", () => {
+  test("the template has every number of a limit, and no burst (op 42)", () => {
+    const text = cfnTemplate(MANIFEST, "my-app");
+    const { AWSTemplateFormatVersion, Resources } = parse(text) as Template;
+    expect(AWSTemplateFormatVersion).toBe("2010-09-09");
+    expect(Resources.TenantLimits.Type).toBe("Custom::ZaeLimiterLimits");
+    expect(propertiesOf(text)).toEqual({
+      ServiceToken: { "Fn::ImportValue": "my-app-ProvisionerArn" },
+      TableName: "my-app",
+      Namespace: "123",
+      System: {
+        OnUnavailable: "allow",
+        Limits: { rpm: { Capacity: 1000, RefillAmount: 100, RefillPeriod: 60 } },
+      },
+      Resources: {
+        Limits: { Limits: { Capacity: { Capacity: 5, RefillAmount: 5, RefillPeriod: 60 } } },
+      },
+      Entities: {
+        u: {
+          Resources: {
+            _default_: { Limits: { rpm: { Capacity: 7, RefillAmount: 7, RefillPeriod: 60 } } },
+          },
+        },
+      },
+    });
+    expect(text).not.toMatch(/burst/i);
+  });
+
+  test("the template has only the sections that the manifest has", () => {
+    const properties = propertiesOf(cfnTemplate(parseManifest("namespace: n"), "s"));
+    expect(Object.keys(properties)).toEqual(["ServiceToken", "TableName", "Namespace"]);
+  });
+});
+
+describe("the properties", () => {
+  test("the properties are read back as the same manifest, also when every number is text", () => {
+    const properties = propertiesOf(cfnTemplate(MANIFEST, "my-app"));
+    expect(manifestFromProperties(properties)).toEqual(MANIFEST);
+    const asText = JSON.parse(JSON.stringify(properties), (_, value: unknown) =>
+      typeof value === "number" ? String(value) : value,
+    ) as Record<string, unknown>;
+    expect(manifestFromProperties(asText)).toEqual(MANIFEST);
+  });
+
+  test("the properties are of the namespace default when they name none", () => {
+    expect(manifestFromProperties({ TableName: "t", NamespaceId: "x" }).namespace).toBe("default");
+  });
+
+  test("the properties are refused when they are unknown", () => {
+    const wrong = { Namespace: "n", System: { Limits: { rpm: { Capacity: "many", Burst: 1 } } } };
+    expect(() => manifestFromProperties(wrong)).toThrow(InvalidManifestError);
+    expect(() => manifestFromProperties(wrong)).toThrow(
+      /system\.limits\.rpm\.Burst: there is no "Burst" here.*; system\.limits\.rpm\.capacity/,
+    );
+  });
+});

@@ -1,0 +1,98 @@
+/**
+ * A bucket item, read from its attributes alone: `b_{limit}_tk|cp|ra|rp|tc|rr`, `rf` and
+ * `shard_count`. Based on the description of the table, not on the code that writes it.
+ */
+
+import type { Item, Key } from "@zae-limiter/limiter/storage/item.ts";
+
+/** One limit of a shard. Amounts are milli-tokens, times milliseconds. */
+export interface LimitOfShard {
+  readonly name: string;
+  readonly tokens: bigint;
+  readonly consumed: bigint;
+  /** Undivided. */
+  readonly capacity: number;
+  readonly refill: number;
+  readonly period: number;
+  readonly remainder: number;
+}
+
+export interface ShardImage {
+  /** Entity, resource and shard. */
+  readonly id: string;
+  /** Entity and resource. */
+  readonly bucket: string;
+  readonly entityId: string;
+  readonly resource: string;
+  readonly shard: number;
+  readonly count: number;
+  readonly epochMs: number;
+  /** How many acquires have consumed from it. */
+  readonly acquires: number;
+  readonly limits: readonly LimitOfShard[];
+}
+
+const BUCKET_PATTERN = /\/BUCKET#(.+)#([^#]+)#(\d+)$/;
+const ATTRIBUTE_PATTERN = /^b_(.+)_tk$/;
+const METER = "wcu";
+
+/** Whether an item is the state of a bucket. Records of resets and top-ups lie next to it. */
+export function isBucket({ PK, SK }: Key): boolean {
+  return PK.includes("/BUCKET#") && SK === "#STATE";
+}
+
+/** What the key of a bucket item says. */
+function placeOf(PK: string): { entityId: string; resource: string; shard: number } {
+  const [, entityId = "", resource = "", shard = "0"] = BUCKET_PATTERN.exec(PK) ?? [];
+  return { entityId, resource, shard: Number(shard) };
+}
+
+/** `undefined` where an attribute is missing that every bucket has. */
+export function imageOf(item: Item): ShardImage | undefined {
+  const { entityId, resource, shard } = placeOf(item.PK);
+  const { rf, shard_count: count = 1 } = item;
+  if (typeof rf !== "number" || typeof count !== "number") return undefined;
+  const limits: LimitOfShard[] = [];
+  for (const attribute in item) {
+    const name = ATTRIBUTE_PATTERN.exec(attribute)?.[1];
+    if (name === undefined || name === METER) continue;
+    const limit = limitOf(item, name);
+    if (limit === undefined) return undefined;
+    limits.push(limit);
+  }
+  const bucket = `${entityId} ${resource}`;
+  return {
+    id: `${bucket} ${shard}`,
+    bucket,
+    entityId,
+    resource,
+    shard,
+    count,
+    epochMs: rf,
+    acquires: typeof item.ac === "number" ? item.ac : 0,
+    limits,
+  };
+}
+
+function limitOf(item: Item, name: string): LimitOfShard | undefined {
+  const at = (suffix: string) => item[`b_${name}_${suffix}`];
+  const [tokens, capacity, refill, period] = [at("tk"), at("cp"), at("ra"), at("rp")];
+  const [consumed = 0, remainder = 0] = [at("tc"), at("rr")];
+  if (!isWhole(tokens) || !isWhole(consumed)) return undefined;
+  if (typeof capacity !== "number" || typeof refill !== "number" || typeof period !== "number") {
+    return undefined;
+  }
+  return {
+    name,
+    tokens: BigInt(tokens),
+    consumed: BigInt(consumed),
+    capacity,
+    refill,
+    period,
+    remainder: typeof remainder === "number" ? remainder : 0,
+  };
+}
+
+function isWhole(value: unknown): value is number | bigint {
+  return typeof value === "bigint" || Number.isInteger(value);
+}

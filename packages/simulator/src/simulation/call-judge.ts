@@ -1,0 +1,187 @@
+/** Whether the answer of a call is right, by what the checkers know. */
+
+import type { Lease } from "@zae-limiter/limiter/acquire/lease/lease.ts";
+import type { ResourceDisabled } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import type { LimitStatus } from "@zae-limiter/limiter/domain/limit-status.ts";
+import type { Wanted } from "../checkers/refusals.ts";
+import type { Deciding } from "../checkers/switch-history.ts";
+import { Violation } from "../checkers/violation.ts";
+import type { Caller, PlannedCall } from "./planned-call.ts";
+import { RESOURCE } from "./population.ts";
+import type { World } from "./world.ts";
+
+/** A refusal may go by what was known so long ago. */
+const KNOWLEDGE_MS = 1000;
+
+export class CallJudge {
+  readonly #world: World;
+  readonly #caller: Caller;
+  readonly #call: PlannedCall;
+  readonly #startMs: number;
+  /** What ends its asking. */
+  #stop: (() => void) | undefined;
+
+  /** Made when the call begins. */
+  constructor(world: World, caller: Caller, call: PlannedCall) {
+    this.#world = world;
+    this.#caller = caller;
+    this.#call = call;
+    this.#startMs = world.time.nowMs;
+  }
+
+  /**
+   * The call asks from now on, ancestors too. Call the result when it is decided: until then calls
+   * of the same process that come later stand behind it.
+   */
+  asks(): () => void {
+    const { entityId, ancestors, deed } = this.#call;
+    const { refusals, time } = this.#world;
+    const wanted = [entityId, ...ancestors].flatMap((id) => this.#wantedOf(id));
+    const mayWait = deed === "wait";
+    const stop = refusals.asks(this.#caller.id, wanted, mayWait, () => time.nowMs);
+    this.#stop = stop;
+    let isOver = false;
+    return () => {
+      if (!isOver) stop();
+      isOver = true;
+    };
+  }
+
+  /** A grant consumes from the buckets that links and switches allow. */
+  grant(lease: Lease): void {
+    const { links, switches } = this.#world;
+    if (lease.degraded) return;
+    const { statuses } = lease;
+    if (!links.isEmpty) {
+      for (const entities of entitiesByResource(statuses)) {
+        links.judge(this.#subject, this.#call.entityId, entities, this.#startMs);
+      }
+    }
+    if (switches.isEmpty) return;
+    for (const bucket of distinct(statuses)) {
+      const possible = switches.possible(bucket.entityId, bucket.resource, this.#deciding);
+      if (possible.has("enabled") || possible.has("bypass")) continue;
+      const detail = `consumed from ${bucket.entityId} ${bucket.resource}, which is switched off`;
+      throw new Violation("switches", this.#subject, detail);
+    }
+    const { entityId, also } = this.#call;
+    for (const resource of [RESOURCE, ...also.map((part) => part.resource)]) {
+      const found = lease.of(resource).bypassed ? "bypass" : "enabled";
+      switches.judge(this.#subject, { entityId, resource }, found, this.#deciding);
+    }
+  }
+
+  /** A switch that is not set refuses nothing. */
+  disabled({ entityId, resource }: ResourceDisabled): void {
+    const { switches, links } = this.#world;
+    try {
+      switches.judge(this.#subject, { entityId, resource }, "disabled", this.#deciding);
+      if (links.isEmpty) return;
+      links.judgeRefusal(this.#subject, this.#call.entityId, [entityId], this.#startMs);
+    } catch (error) {
+      this.#world.fail(error);
+    }
+  }
+
+  /** Returns what is to be counted. */
+  refusal(violations: readonly LimitStatus[]): string {
+    const { refusals, time, judgesRefusals, log, links, switches } = this.#world;
+    if (violations.length === 0) {
+      throw new Violation("leases", this.#subject, "refused without a reason");
+    }
+    if (!links.isEmpty) {
+      const named = violations.map(({ entityId }) => entityId);
+      links.judgeRefusal(this.#subject, this.#call.entityId, named, this.#startMs);
+    }
+    if (!switches.isEmpty) {
+      const deciding = { ...this.#deciding, sinceMs: this.#startMs - KNOWLEDGE_MS };
+      for (const bucket of distinct(violations)) {
+        switches.judge(this.#subject, bucket, "enabled", deciding);
+      }
+    }
+    // The parameters of a bucket follow those of a call, for other calls too.
+    if (this.#call.limits !== undefined) return "refused";
+    for (const status of violations) this.#judgeLimit(status);
+    const named = violations.map(({ entityId, resource, limitName, requested, limit }) => {
+      const [amountMilli, capacityMilli] = [requested * 1000, limit.capacity * 1000];
+      return { bucket: `${entityId} ${resource}`, limitName, amountMilli, capacityMilli };
+    });
+    const { nowMs } = time;
+    const reason = refusals.whyWrong(this.#caller.id, named, this.#startMs, nowMs, this.#stop);
+    if (reason === undefined) return "refused";
+    log.add(`call ${this.#call.number} is refused wrongly: ${reason}`);
+    if (judgesRefusals) throw new Violation("refusals", this.#subject, reason);
+    return "refused wrongly";
+  }
+
+  /** A refusal goes by limits that are stored, or were while a process need not know better. */
+  #judgeLimit({ entityId, resource, limitName, limit }: LimitStatus): void {
+    const { configs, time } = this.#world;
+    const { capacity, refillAmount, refillPeriodSeconds } = limit;
+    const rate = {
+      capacity: capacity * 1000,
+      refill: refillAmount * 1000,
+      period: refillPeriodSeconds * 1000,
+    };
+    const window = [this.#startMs - KNOWLEDGE_MS, time.nowMs] as const;
+    if (configs.mayApply(entityId, resource, limitName, rate, window)) return;
+    const detail = `refused by ${limit} of ${entityId} ${resource}, which is not stored`;
+    throw new Violation("refusals", this.#subject, detail);
+  }
+
+  /**
+   * A wait ends soon after there is enough. Requests that fail take longer, and a refund without
+   * an answer may have been made without the knowledge of its process.
+   */
+  wait(): void {
+    const { refusals, time, judgesRefusals, links, isOnly, disturbedAtMs } = this.#world;
+    if (disturbedAtMs >= this.#startMs - KNOWLEDGE_MS) return;
+    // A call that cascades may wait for an ancestor, and another process wakes up nothing here.
+    const isAlone = this.#call.ancestors.length === 0 && links.isEmpty && isOnly;
+    if (!judgesRefusals || !isAlone) return;
+    const wanted = this.#wantedOf(this.#call.entityId);
+    if (!refusals.isLate(this.#caller.id, wanted, this.#startMs, time.nowMs)) return;
+    const detail = "waited on although there was enough for it";
+    throw new Violation("refusals", this.#subject, detail);
+  }
+
+  get #subject(): string {
+    return `call ${this.#call.number}`;
+  }
+
+  get #deciding(): Deciding {
+    const { time } = this.#world;
+    return { process: this.#caller.id, sinceMs: this.#startMs, nowMs: time.nowMs };
+  }
+
+  /** What the call asks of the buckets of an entity. */
+  #wantedOf(entityId: string): Wanted[] {
+    const { consume, also } = this.#call;
+    return [{ resource: RESOURCE, consume }, ...also].flatMap((part) =>
+      Object.entries(part.consume).map(([limitName, amount]) => {
+        const bucket = `${entityId} ${part.resource}`;
+        return { bucket, limitName, amountMilli: amount * 1000 };
+      }),
+    );
+  }
+}
+
+/** For each resource, the entities that statuses name. */
+function entitiesByResource(statuses: readonly LimitStatus[]): Iterable<ReadonlySet<string>> {
+  const byResource = new Map<string, Set<string>>();
+  for (const { entityId, resource } of statuses) {
+    byResource.set(resource, (byResource.get(resource) ?? new Set()).add(entityId));
+  }
+  return byResource.values();
+}
+
+/** The buckets that statuses name, each once. */
+function distinct(statuses: readonly LimitStatus[]): readonly LimitStatus[] {
+  const seen = new Set<string>();
+  return statuses.filter(({ entityId, resource }) => {
+    const name = `${entityId} ${resource}`;
+    if (seen.has(name)) return false;
+    seen.add(name);
+    return true;
+  });
+}

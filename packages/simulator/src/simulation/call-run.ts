@@ -1,0 +1,308 @@
+/** One call of a process from its beginning to its end, and what it says it has kept. */
+
+import type { AcquireRequest } from "@zae-limiter/limiter/acquire/acquire-request.ts";
+import type { Lease } from "@zae-limiter/limiter/acquire/lease/lease.ts";
+import {
+  LeaseExpiredError,
+  RateLimiterUnavailable,
+  ResourceDisabled,
+  ValidationError,
+} from "@zae-limiter/limiter/domain/errors/errors.ts";
+import { RateLimitExceeded } from "@zae-limiter/limiter/domain/errors/rate-limit-exceeded.ts";
+import { type Amounts, slotOf } from "../checkers/books.ts";
+import { Violation } from "../checkers/violation.ts";
+import { CallJudge } from "./call-judge.ts";
+import type { Deed } from "./parameters.ts";
+import type { Caller, PlannedCall, PlannedPart, Tokens } from "./planned-call.ts";
+import { RESOURCE } from "./population.ts";
+import type { World } from "./world.ts";
+
+const THROWN = new Error("thrown by the body");
+const ABORTED = new Error("aborted");
+const WAIT_SECONDS = 3;
+/** Beyond its timeout a call may take the time of a give-back that it starts at the last moment. */
+const MARGIN_MS = 500;
+
+export class CallRun {
+  readonly call: PlannedCall;
+  readonly #world: World;
+  readonly #caller: Caller;
+  readonly #judge: CallJudge;
+  outcome = "under way";
+
+  constructor(world: World, caller: Caller, call: PlannedCall) {
+    this.#world = world;
+    this.#caller = caller;
+    this.call = call;
+    this.#judge = new CallJudge(world, caller, call);
+  }
+
+  /** The most that it can have consumed when its process crashes in the middle of it. */
+  get most(): Amounts {
+    return mostOf(this.call);
+  }
+
+  get #parts(): readonly PlannedPart[] {
+    return partsOf(this.call);
+  }
+
+  async run(): Promise<void> {
+    const { deed, number } = this.call;
+    try {
+      if (deed === "look") await this.#look();
+      else if (deed === "throw" || deed === "abort") await this.#runBody(deed);
+      else await this.#acquire(deed);
+    } catch (error) {
+      this.#failed(error);
+    }
+    this.#world.log.add(`p${this.#caller.id} call ${number} ${deed}: ${this.outcome}`);
+  }
+
+  get #request(): AcquireRequest {
+    const { entityId, consume, also, limits, deed } = this.call;
+    return {
+      entityId,
+      resource: RESOURCE,
+      consume,
+      ...(also.length === 0 ? {} : { also }),
+      ...(limits === undefined ? {} : { limits }),
+      ...(deed === "wait" ? { maxWaitSeconds: WAIT_SECONDS } : {}),
+    };
+  }
+
+  async #look(): Promise<void> {
+    const { limiter } = this.#caller;
+    await this.#timed(
+      "available",
+      limiter.available({ entityId: this.call.entityId, resource: RESOURCE }),
+    );
+    this.outcome = "looked";
+  }
+
+  /** `run` refunds everything when its body throws, be it because its signal has aborted. */
+  async #runBody(deed: "throw" | "abort"): Promise<void> {
+    const { limiter, timer } = this.#caller;
+    const { thinkMs } = this.call;
+    const controller = new AbortController();
+    const decided = this.#judge.asks();
+    const body = async () => {
+      decided();
+      await timer.sleep(thinkMs);
+      if (deed === "throw") throw THROWN;
+      controller.abort(ABORTED);
+      controller.signal.throwIfAborted();
+    };
+    const request = {
+      ...this.#request,
+      ...(deed === "abort" ? { signal: controller.signal } : {}),
+    };
+    await this.#timed("run", limiter.run(request, body), thinkMs).finally(decided);
+    this.outcome = "ran";
+  }
+
+  async #acquire(deed: Deed): Promise<void> {
+    const { limiter, timer, id } = this.#caller;
+    const waitMs = deed === "wait" ? WAIT_SECONDS * 1000 : 0;
+    const decided = this.#judge.asks();
+    const decision = await this.#timed(
+      "tryAcquire",
+      limiter.tryAcquire(this.#request),
+      waitMs,
+    ).finally(decided);
+    if (waitMs > 0) this.#judge.wait();
+    if (!decision.granted) {
+      this.outcome = this.#judge.refusal(decision.violations);
+      return;
+    }
+    const { lease } = decision;
+    this.#expect(lease, this.#parts);
+    this.#judge.grant(lease);
+    const held = heldBy(lease);
+    await timer.sleep(this.call.thinkMs);
+    const { books } = this.#world;
+    switch (deed) {
+      case "rollback":
+        await this.#timed("rollback", lease.rollback());
+        this.outcome = "rolled back";
+        return;
+      case "adjust":
+      case "flush":
+        return this.#adjust(lease, held, deed);
+      case "more":
+        return this.#takeMore(lease, held);
+      default:
+        await this.#timed("commit", lease.commit());
+        this.outcome = "committed";
+        books.claim(id, held);
+    }
+  }
+
+  async #adjust(lease: Lease, held: Amounts, deed: "adjust" | "flush"): Promise<void> {
+    const { books } = this.#world;
+    const change = new Map(held);
+    const expected = this.#parts.map((part) => this.#adjustPart(lease, part, held, change));
+    this.#expect(lease, expected);
+    try {
+      if (deed === "flush") await this.#timed("flush", lease.flush());
+      await this.#timed("commit", lease.commit());
+    } catch (error) {
+      // Some of its legs may have been written.
+      if (error instanceof RateLimiterUnavailable) books.claim(this.#caller.id, held, change);
+      throw error;
+    }
+    this.#expect(lease, expected);
+    this.outcome = "adjusted";
+    books.claim(this.#caller.id, change);
+  }
+
+  /** Adjusts one resource, notes what its buckets have then, and returns what the lease holds. */
+  #adjustPart(
+    lease: Lease,
+    { resource, consume }: PlannedPart,
+    held: Amounts,
+    change: Map<string, number>,
+  ): PlannedPart {
+    const { entityId } = this.call;
+    const deltas: Record<string, number> = {};
+    const expected: Record<string, number> = { ...consume };
+    for (const [name, delta] of Object.entries(this.call.deltas)) {
+      const known = lease.statuses.filter(
+        (status) => status.limitName === name && status.resource === resource,
+      );
+      if (!known.some((status) => status.entityId === entityId)) continue;
+      const bounded = Math.max(-(consume[name] ?? 0), delta);
+      deltas[name] = bounded;
+      expected[name] = (consume[name] ?? 0) + bounded;
+      for (const status of known) {
+        const slot = slotOf(status.entityId, resource, name);
+        change.set(slot, (held.get(slot) ?? 0) + bounded * 1000);
+        if (bounded > 0)
+          this.#world.allowDebt(`${status.entityId} ${resource}`, name, bounded * 1000);
+      }
+    }
+    lease.of(resource).adjust(deltas);
+    return { resource, consume: expected };
+  }
+
+  async #takeMore(lease: Lease, held: Amounts): Promise<void> {
+    const { books } = this.#world;
+    const { consume } = this.call;
+    const all = new Map(held);
+    this.outcome = "took no more";
+    try {
+      await this.#timed("consume", lease.consume(consume));
+      for (const { entityId, limitName, resource } of lease.statuses) {
+        if (resource !== RESOURCE) continue;
+        const slot = slotOf(entityId, RESOURCE, limitName);
+        const amount = (consume[limitName] ?? 0) * 1000;
+        if (amount > 0) all.set(slot, (held.get(slot) ?? 0) + amount);
+      }
+      this.#expect(lease, [{ resource: RESOURCE, consume: double(consume) }, ...this.call.also]);
+      this.outcome = "took more";
+    } catch (error) {
+      if (!isExpected(error)) throw error;
+    }
+    await this.#timed("commit", lease.commit());
+    books.claim(this.#caller.id, all);
+  }
+
+  /** The lease says what it holds of each resource, exactly. */
+  #expect(lease: Lease, parts: readonly PlannedPart[]): void {
+    if (lease.degraded) return;
+    for (const { resource, consume } of parts) {
+      const { consumed } = lease.of(resource);
+      for (const name of new Set([...Object.keys(consume), ...Object.keys(consumed)])) {
+        const [found, expected] = [consumed[name] ?? 0, consume[name] ?? 0];
+        if (found === expected) continue;
+        const what = `"${name}" of ${resource}`;
+        const detail = `its lease holds ${found} of ${what}, and should hold ${expected}`;
+        throw new Violation("leases", `call ${this.call.number}`, detail);
+      }
+    }
+  }
+
+  /** Checks that no call takes longer than the timeout and its allowed wait. */
+  async #timed<T>(name: string, work: Promise<T>, allowedMs = 0): Promise<T> {
+    const { time } = this.#world;
+    const startMs = time.nowMs;
+    try {
+      return await work;
+    } finally {
+      const tookMs = time.nowMs - startMs;
+      // A wait asks once more when its time has come.
+      const mostMs = 2 * this.#caller.timeoutMs + allowedMs + MARGIN_MS;
+      if (tookMs > mostMs) {
+        const detail = `${name} took ${Math.round(tookMs)} ms, at most ${mostMs} are allowed`;
+        this.#world.fail(new Violation("patience", `call ${this.call.number}`, detail));
+      }
+    }
+  }
+
+  /** A refusal that came as an error, from `run`. */
+  #refused({ violations }: RateLimitExceeded): void {
+    try {
+      this.outcome = this.#judge.refusal(violations);
+    } catch (error) {
+      this.#world.fail(error);
+    }
+  }
+
+  #failed(error: unknown): void {
+    if (error instanceof Error) this.outcome = `${error.name}`;
+    if (error instanceof ResourceDisabled) this.#judge.disabled(error);
+    if (error instanceof RateLimitExceeded) this.#refused(error);
+    if (error instanceof Violation || !isExpected(error)) this.#world.fail(error);
+    if (error instanceof RateLimiterUnavailable && this.#world.isHealthy) {
+      const detail = `nothing has failed, and yet it ends with: ${error.message}`;
+      this.#world.fail(new Violation("availability", `call ${this.call.number}`, detail));
+    }
+  }
+}
+
+/** What a call asks for, by resource. */
+function partsOf({ consume, also }: PlannedCall): readonly PlannedPart[] {
+  return [{ resource: RESOURCE, consume }, ...also];
+}
+
+/** The most that a call can have consumed, whatever has become of it. */
+export function mostOf(call: PlannedCall): Amounts {
+  const { entityId, ancestors, deltas } = call;
+  const most = new Map<string, number>();
+  for (const entity of [entityId, ...ancestors]) {
+    for (const { resource, consume } of partsOf(call)) {
+      // An adjustment may concern a limit that the call did not consume from.
+      for (const name of new Set([...Object.keys(consume), ...Object.keys(deltas)])) {
+        // Twice, for those that take more of the same.
+        const sum = 2 * (consume[name] ?? 0) + Math.max(0, deltas[name] ?? 0);
+        most.set(slotOf(entity, resource, name), sum * 1000);
+      }
+    }
+  }
+  return most;
+}
+
+/** Everything that may end a call; anything else is a bug. */
+function isExpected(error: unknown): boolean {
+  return (
+    error instanceof RateLimiterUnavailable ||
+    error instanceof RateLimitExceeded ||
+    error instanceof ResourceDisabled ||
+    error instanceof ValidationError ||
+    error instanceof LeaseExpiredError ||
+    error === THROWN ||
+    error === ABORTED
+  );
+}
+
+/** What was charged, of the entity and of its ancestors. */
+function heldBy(lease: Lease): Amounts {
+  const held = new Map<string, number>();
+  for (const { entityId, resource, limitName, requested } of lease.statuses) {
+    if (requested > 0) held.set(slotOf(entityId, resource, limitName), requested * 1000);
+  }
+  return held;
+}
+
+function double(tokens: Tokens): Tokens {
+  return Object.fromEntries(Object.entries(tokens).map(([name, amount]) => [name, 2 * amount]));
+}

@@ -1,0 +1,314 @@
+/** One run: a world from a seed, calls until the time is over, and what the checkers say. */
+
+import type { Random } from "@zae-limiter/limiter/base/random.ts";
+import { RateLimiterUnavailable } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import { seededRandom } from "@zae-limiter/testing/seeded-random.ts";
+import type { Usage } from "@zae-limiter/testing/table/usage.ts";
+import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
+import { imageOf, isBucket, type ShardImage } from "../checkers/bucket-image.ts";
+import { isStub } from "../checkers/merged-shard.ts";
+import { refuseGhost } from "../checkers/shape.ts";
+import { Violation } from "../checkers/violation.ts";
+import { between, pick } from "../draw.ts";
+import { Disturbances } from "./disturbances.ts";
+import { Follower } from "./follower.ts";
+import type { Parameters } from "./parameters.ts";
+import type { PlannedCall, PlannedPart, Tokens } from "./planned-call.ts";
+import { ancestorsOf, entitiesOf, entityAt, RESOURCE, resourcesOf } from "./population.ts";
+import { KNOWN_MS, Staff } from "./staff.ts";
+import { World } from "./world.ts";
+
+/** What one run came to. */
+export interface RunReport {
+  readonly parameters: Parameters;
+  readonly violation: Violation | undefined;
+  /** Of the log: the same parameters lead to the same one. */
+  readonly hash: string;
+  readonly events: number;
+  readonly calls: number;
+  readonly outcomes: Readonly<Record<string, number>>;
+  readonly crashes: number;
+  readonly splits: number;
+  readonly merges: number;
+  readonly shardsMax: number;
+  readonly unheardMilli: number;
+  /** How many refusals were compared with the ideal bucket, and how many of them were wrong. */
+  readonly refusals: { readonly judged: number; readonly wrong: number };
+  readonly usage: Usage;
+  readonly log: readonly string[];
+}
+
+/** After the last call: long enough for every deadline, and for what goes on in the background. */
+const QUIET_MS = 60_000;
+
+export interface RunOptions {
+  /** Keep the lines, not only their hash. */
+  readonly keepsLog?: boolean;
+}
+
+export async function simulate(
+  parameters: Parameters,
+  options: RunOptions = {},
+): Promise<RunReport> {
+  return new Simulation(parameters, options.keepsLog === true).run();
+}
+
+class Simulation {
+  readonly #parameters: Parameters;
+  readonly #world: World;
+  readonly #staff: Staff;
+  readonly #random: Random;
+  readonly #follower: Follower;
+  readonly #disturbances: Disturbances;
+  #calls = 0;
+  #configured = 0;
+
+  constructor(parameters: Parameters, keepsLog: boolean) {
+    const { seed, skewMs, latencyMs, faults, isHealthy, judgesRefusals } = parameters;
+    this.#parameters = parameters;
+    const time = new VirtualTime();
+    this.#world = new World({
+      time,
+      keepsLog,
+      skewMs: 2 * skewMs,
+      knownMs: KNOWN_MS,
+      isOnly: parameters.processes === 1 && parameters.crashesPerMinute === 0,
+      isHealthy,
+      judgesRefusals,
+      table: {
+        seed,
+        faults,
+        latency: { medianMs: latencyMs },
+      },
+    });
+    this.#random = seededRandom(seed, "calls");
+    this.#staff = new Staff(this.#world, seededRandom(seed, "staff"), skewMs);
+    this.#follower = new Follower(this.#world);
+    this.#disturbances = new Disturbances(this.#world, this.#staff, parameters, (fields) =>
+      this.#draw(fields),
+    );
+  }
+
+  async run(): Promise<RunReport> {
+    const { time, failed } = this.#world;
+    try {
+      await time.until(this.#prepare());
+      this.#world.table.faults = this.#parameters.faults;
+      this.#world.table.writeUnitsPerSecond = this.#parameters.writeUnitsPerSecond;
+      const over = this.#live();
+      await time.until(Promise.race([over, failed]));
+      if (this.#world.violation === undefined) await this.#end();
+    } catch (error) {
+      this.#world.fail(error);
+    }
+    return this.#report();
+  }
+
+  /** Entities, limits and processes; nothing goes wrong yet. */
+  async #prepare(): Promise<void> {
+    this.#world.table.faults = {};
+    const { processes, limits } = this.#parameters;
+    await this.#staff.hire();
+    const { repository } = this.#staff.first.limiter;
+    this.#follower.start(this.#staff.first.process);
+    if (!this.#parameters.latecomers) {
+      for (const entity of entitiesOf(this.#parameters)) {
+        await repository.entities.create(entity);
+        if (entity.parentId !== undefined) this.#world.links.start(entity.id, entity.parentId);
+      }
+    }
+    for (const resource of resourcesOf(this.#parameters)) {
+      await repository.limits.setResource(resource, [...limits]);
+    }
+    for (let hired = 1; hired < processes; hired += 1) await this.#staff.hire();
+    const { latecomers, operators } = this.#parameters;
+    if (latecomers || operators.includes("move")) await this.#useAll();
+  }
+
+  /** Creates every bucket before links change: a bucket created meanwhile learns its link later. */
+  async #useAll(): Promise<void> {
+    const { time } = this.#world;
+    for (let position = 0; position < this.#parameters.entities; position += 1) {
+      this.#staff.start(this.#draw({ entityId: entityAt(position), deed: "commit" }));
+    }
+    while (this.#staff.underWay.length > 0) await time.timer.sleep(1);
+  }
+
+  /** Calls, crashes and changes of limits, until the time is over. */
+  async #live(): Promise<void> {
+    const { time } = this.#world;
+    const { minutes, crashesPerMinute, laterLimits, silenceMs, silenceIsExtra } = this.#parameters;
+    let endMs = time.nowMs + minutes * 60_000;
+    const crashes = seededRandom(this.#parameters.seed, "crashes");
+    this.#repeat(
+      endMs,
+      () => drawPause(crashes, crashesPerMinute / 60),
+      () => this.#staff.crash(),
+    );
+    const configures = seededRandom(this.#parameters.seed, "configures");
+    const pauseMs = (minutes * 60_000) / (laterLimits.length + 1);
+    this.#repeat(
+      endMs,
+      () => (laterLimits.length === 0 ? undefined : pauseMs * (0.5 + configures())),
+      () => this.#configure(),
+    );
+    this.#disturbances.start(endMs);
+    let busyUntilMs = time.nowMs + (silenceMs === 0 ? Number.POSITIVE_INFINITY : 5000);
+    while (time.nowMs < endMs) {
+      await time.timer.sleep(drawPause(this.#random, this.#parameters.callsPerSecond) ?? 0);
+      if (time.nowMs > busyUntilMs) {
+        await time.timer.sleep(silenceMs);
+        if (silenceIsExtra) endMs += silenceMs;
+        busyUntilMs = time.nowMs + 1000 + this.#random() * 9000;
+        if (!silenceIsExtra && silenceMs > 60_000 && this.#random() < 0.3) return;
+      }
+      this.#staff.start(this.#draw());
+    }
+  }
+
+  #repeat(endMs: number, pause: () => number | undefined, act: () => void): void {
+    const { time } = this.#world;
+    const pauseMs = pause();
+    if (pauseMs === undefined || time.nowMs + pauseMs > endMs) return;
+    time.after(pauseMs, () => {
+      act();
+      this.#repeat(endMs, pause, act);
+    });
+  }
+
+  #draw(fields: Partial<PlannedCall> = {}): PlannedCall {
+    const { entities, family, amountMax, adjustMax, deeds, limits } = this.#parameters;
+    const random = this.#random;
+    this.#calls += 1;
+    const entityId = entityAt(between(random, 0, entities - 1));
+    const deed = pick(random, deeds);
+    const names = limits.map((limit) => limit.slice(0, limit.indexOf(":")));
+    const consume: Record<string, number> = {};
+    const deltas: Record<string, number> = {};
+    for (const name of names) {
+      if (name === "a" || random() < 0.7) consume[name] = between(random, 1, amountMax);
+      deltas[name] = between(random, -amountMax, adjustMax);
+    }
+    if (Object.keys(consume).length === 0) consume[pick(random, names)] = 1;
+    const also = this.#drawOthers(names);
+    const override = deed === "override" ? limits.map((limit) => `${limit}`) : undefined;
+    return {
+      number: this.#calls,
+      entityId,
+      ancestors: this.#ancestorsOf(entityId, family),
+      deed,
+      consume,
+      also,
+      deltas,
+      limits: override,
+      thinkMs: random() * random() * this.#parameters.thinkMs,
+      ...fields,
+    };
+  }
+
+  /** The other resources of a call, in any order; often there are none. */
+  #drawOthers(names: readonly string[]): PlannedPart[] {
+    const { resources, amountMax } = this.#parameters;
+    if (resources === 1) return [];
+    const random = this.#random;
+    const [, ...others] = resourcesOf(this.#parameters);
+    const chosen = others.filter(() => random() < 0.6);
+    if (random() < 0.5) chosen.reverse();
+    return chosen.map((resource) => {
+      const used = names.filter((name) => name === "a" || random() < 0.5);
+      const amounts = used.map((name) => [name, between(random, 1, amountMax)] as const);
+      const consume: Tokens = Object.fromEntries(amounts);
+      return { resource, consume };
+    });
+  }
+
+  /** Where entities are moved or created late, any other one may be an ancestor. */
+  #ancestorsOf(entityId: string, family: Parameters["family"]): readonly string[] {
+    const { entities, operators, latecomers } = this.#parameters;
+    if (!latecomers && !operators.includes("move")) return ancestorsOf(entityId, family);
+    const all = Array.from({ length: entities }, (_, position) => entityAt(position));
+    return all.filter((other) => other !== entityId);
+  }
+
+  /** Stores other limits, once; a failure is not repeated. */
+  #configure(): void {
+    const { laterLimits, deletions, entities } = this.#parameters;
+    const limits = laterLimits[this.#configured % laterLimits.length] as readonly string[];
+    this.#configured += 1;
+    if (this.#staff.size === 0) return;
+    const { repository } = this.#staff.first.limiter;
+    const entityId = entityAt(between(this.#random, 0, entities - 1));
+    this.#world.log.add(`configures ${limits.join(" ")}`);
+    const work =
+      deletions && this.#random() < 0.3
+        ? repository.entities.delete(entityId)
+        : this.#random() < 0.5
+          ? repository.limits.setResource(RESOURCE, [...limits])
+          : repository.limits.setEntity(entityId, [...limits], { resource: RESOURCE });
+    Promise.resolve(work).catch((error: unknown) => {
+      if (isRefusal(error)) this.#world.log.add("configures without effect");
+      else this.#world.fail(error);
+    });
+  }
+
+  /** Everything settles, and then the books are closed. */
+  async #end(): Promise<void> {
+    const { time, books, table } = this.#world;
+    table.faults = {};
+    table.writeUnitsPerSecond = 1000;
+    await time.pass(QUIET_MS);
+    const [waiting] = this.#staff.underWay;
+    if (waiting !== undefined) {
+      const subject = `call ${waiting.call.number} (${waiting.call.deed})`;
+      throw new Violation("patience", subject, `has no answer ${QUIET_MS} ms after the last call`);
+    }
+    if (this.#world.violation !== undefined) return;
+    const images = await this.#images();
+    books.close(images);
+    this.#follower.compare();
+  }
+
+  async #images(): Promise<ShardImage[]> {
+    const { namespaceId } = this.#staff.first.limiter.repository;
+    const images: ShardImage[] = [];
+    for await (const item of this.#world.table.items(namespaceId)) {
+      if (!isBucket(item) || isStub(item)) continue;
+      refuseGhost(item);
+      const image = imageOf(item);
+      if (image !== undefined) images.push(image);
+    }
+    return images;
+  }
+
+  #report(): RunReport {
+    const { violation, log, time, shape, books, table, refusals } = this.#world;
+    return {
+      parameters: this.#parameters,
+      violation,
+      hash: log.hash,
+      events: time.events,
+      calls: this.#staff.calls,
+      outcomes: Object.fromEntries([...this.#staff.outcomes].sort()),
+      crashes: this.#staff.crashes,
+      splits: shape.splits,
+      merges: shape.merges,
+      shardsMax: shape.shardsMax,
+      unheardMilli: books.unheardMilli,
+      refusals: { judged: refusals.judged, wrong: refusals.wrong },
+      usage: table.usage,
+      log: log.lines,
+    };
+  }
+}
+
+/** Milliseconds until the next of `perSecond` independent events; never, when there are none. */
+function drawPause(random: Random, perSecond: number): number | undefined {
+  return perSecond <= 0 ? undefined : (-Math.log(1 - random()) * 1000) / perSecond;
+}
+
+function isRefusal(error: unknown): boolean {
+  return (
+    error instanceof RateLimiterUnavailable ||
+    (error instanceof Error && "code" in error && String(error.code).startsWith("ZAEL_ENTITY"))
+  );
+}

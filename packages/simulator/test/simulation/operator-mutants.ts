@@ -1,0 +1,146 @@
+/** Mutants of what operators do, and of calls for several resources. */
+
+import type { Mutant } from "./mutants.ts";
+
+const BUCKETS = "src/buckets/distributed";
+
+/** Switches: off, on, bypass. */
+const SWITCHES: readonly Mutant[] = [
+  {
+    name: "disabled-entity-granted",
+    breaks: "A switch that is set for all resources of an entity refuses nothing.",
+    changes: [
+      {
+        file: "packages/limiter/src/acquire/legs.ts",
+        from: "if (disabledAt !== undefined) throw new ResourceDisabled",
+        to: 'if (disabledAt !== undefined && disabledAt !== "entity_default") throw new ResourceDisabled',
+      },
+    ],
+    world: "switched",
+    caughtBy: ["switches"],
+  },
+  {
+    name: "switch-known-too-late",
+    breaks: "What is stored for levels is cached for three times as long as was asked for.",
+    changes: [
+      {
+        file: "packages/limiter/src/records/config/config-cache.ts",
+        from: "return this.#clock() + this.ttlSeconds * 1000;",
+        to: "return this.#clock() + this.ttlSeconds * 3000;",
+      },
+    ],
+    world: "switched",
+    caughtBy: ["switches"],
+  },
+  {
+    name: "bypass-consumes",
+    breaks: "A call that bypasses its limits consumes from the balance all the same.",
+    changes: [
+      {
+        file: `${BUCKETS}/write-plan.ts`,
+        from: "if (context.bypass === true) return planCount(plan, name, balance);",
+        to: "",
+      },
+    ],
+    world: "switched",
+    caughtBy: ["switches", "over-admission"],
+  },
+];
+
+/** Moves of entities. */
+const MOVES: readonly Mutant[] = [
+  {
+    name: "refund-to-new-parent",
+    breaks:
+      "What a lease has consumed from the parent is refunded to the parent that its entity has " +
+      "by then.",
+    changes: [
+      {
+        file: "packages/limiter/src/acquire/consumption.ts",
+        from: "        return { legs, outcomes };",
+        to: `        const parents = ((globalThis as any).parents ??= new Map());
+        parents.set(legs[0]?.entityId, legs[1]?.entityId);
+        return { legs, outcomes };`,
+      },
+      {
+        file: "packages/limiter/src/acquire/lease/lease-holdings.ts",
+        from: "      return this.#host.buckets.refund(adjustmentOf(holding, deltasMilli));",
+        to: `      const own = this.#target.entityId;
+        const entityId = holding.entityId === own
+          ? own
+          : (globalThis as any).parents.get(own) ?? holding.entityId;
+        return this.#host.buckets.refund({ ...adjustmentOf(holding, deltasMilli), entityId });`,
+      },
+    ],
+    world: "moved",
+    caughtBy: ["leases", "books"],
+  },
+  {
+    name: "refused-by-old-parent",
+    breaks: "An exhausted ancestor refuses calls of an entity that was moved away from it.",
+    changes: [
+      {
+        file: `${BUCKETS}/answers.ts`,
+        from: "  if (legs.length === 1) return",
+        to: "  if (legs.length > 0) return",
+      },
+    ],
+    world: "moved",
+    caughtBy: ["links"],
+  },
+];
+
+/** Resets and top-ups. */
+const OPERATIONS: readonly Mutant[] = [
+  {
+    name: "top-up-applied-twice",
+    breaks: "A reset or a top-up that was made before under the same key is made again.",
+    changes: [
+      {
+        file: `${BUCKETS}/bucket-operations.ts`,
+        from: "if (before !== undefined) return before;",
+        to: "",
+      },
+    ],
+    world: "filled",
+    caughtBy: ["operations"],
+  },
+  {
+    name: "top-up-of-one-shard",
+    breaks: "A reset or a top-up of a bucket with several shards changes the first of them only.",
+    changes: [
+      {
+        file: `${BUCKETS}/bucket-operations.ts`,
+        from: "if (plan === undefined || balance === undefined) return;",
+        to: "if (plan === undefined || balance === undefined || at > 0) return;",
+      },
+    ],
+    world: "filled",
+    caughtBy: ["operations"],
+  },
+];
+
+/** Several resources in one acquire. */
+const SEVERAL: readonly Mutant[] = [
+  {
+    name: "also-half-consumed",
+    breaks: "A call of which one resource is refused keeps what it has consumed of another.",
+    changes: [
+      {
+        file: `${BUCKETS}/cascade.ts`,
+        from: 'if (answer?.kind !== "consumed" || !consumes(leg.amountsMilli)) return [];',
+        to: `if (answer?.kind !== "consumed" || !consumes(leg.amountsMilli)) return [];
+      if (leg.resource !== legs[0]?.resource) return [];`,
+      },
+    ],
+    world: "several",
+    caughtBy: ["books"],
+  },
+];
+
+export const OPERATOR_MUTANTS: readonly Mutant[] = [
+  ...SWITCHES,
+  ...MOVES,
+  ...OPERATIONS,
+  ...SEVERAL,
+];

@@ -1,0 +1,111 @@
+/** One process with its own connection, clock and random numbers. It may crash at any moment. */
+
+import type { RateLimiterOptions } from "@zae-limiter/limiter/acquire/limiter-options.ts";
+import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
+import type { Clock } from "@zae-limiter/limiter/base/clock.ts";
+import { defined } from "@zae-limiter/limiter/base/defined.ts";
+import type { Random } from "@zae-limiter/limiter/base/random.ts";
+import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import { DistributedBucketStore } from "@zae-limiter/limiter/buckets/distributed/distributed-bucket-store.ts";
+import { openCustom } from "@zae-limiter/limiter/repository/opening.ts";
+import type { OpenOptions } from "@zae-limiter/limiter/repository/options.ts";
+import { repositoryOf } from "@zae-limiter/limiter/repository/repository.ts";
+import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
+import type { VirtualTime } from "../time/virtual-time.ts";
+import type { Connection } from "./connection.ts";
+
+/** What a process opens its limiter with; time and randomness are its own. */
+export interface ProcessOpenOptions
+  extends Omit<OpenOptions, "clock" | "timer" | "random">,
+    RateLimiterOptions {}
+
+/** How one process differs from the others. */
+export interface ProcessOptions {
+  /** How far its clock is ahead of the right time; below zero: behind. */
+  readonly skewMs?: number;
+}
+
+interface SimulatedProcessParts {
+  readonly id: number;
+  readonly time: VirtualTime;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly store: ItemStore;
+  readonly connection: Connection;
+}
+
+/**
+ * A process of a `SimulatedTable`; made by its method `process`.
+ *
+ * @example
+ * ```ts
+ * import { SimulatedTable, VirtualTime } from 'zae-limiter/testing';
+ * const time = new VirtualTime();
+ * const table = new SimulatedTable({ time });
+ * const [worker, other] = [table.process(), table.process({ skewMs: -40 })];
+ * const limiter = await time.until(worker.open());
+ * worker.crash(); // whatever it waits for will never come
+ * console.log(worker.crashed, other.clock() - time.nowMs <= -40); // true true
+ * ```
+ */
+export class SimulatedProcess {
+  /** The number of this process. */
+  readonly id: number;
+  /** Epoch milliseconds, as this process has them. */
+  readonly clock: Clock;
+  /** The timer of this process, in virtual time. */
+  readonly timer: Timer;
+  /** The random source of this process. */
+  readonly random: Random;
+  /** The table as this process reaches it. */
+  readonly store: ItemStore;
+  readonly #connection: Connection;
+  #crashed = false;
+
+  constructor(parts: SimulatedProcessParts) {
+    this.id = parts.id;
+    this.clock = parts.clock;
+    this.random = parts.random;
+    this.store = parts.store;
+    this.#connection = parts.connection;
+    const { timer } = parts.time;
+    this.timer = {
+      nowMs: () => timer.nowMs(),
+      sleep: (ms, signal) =>
+        new Promise((resolve) => {
+          void timer.sleep(ms, signal).then(() => {
+            if (!this.#crashed) resolve();
+          });
+        }),
+    };
+  }
+
+  /** Whether this process has crashed. */
+  get crashed(): boolean {
+    return this.#crashed;
+  }
+
+  /** A limiter over the table, with the buckets that DynamoDB has. */
+  async open(options: ProcessOpenOptions = {}): Promise<RateLimiter> {
+    const { speculativeWrites, events, onWarning, onCall, ...rest } = options;
+    if (onCall !== undefined) this.#connection.listeners.add(onCall);
+    const { clock, timer, random } = this;
+    const shared = { ...rest, clock, timer, random };
+    // The buckets are passed in, because no module can be loaded while virtual time stands still.
+    const opened = await openCustom(
+      this.store,
+      shared,
+      "memory",
+      (context, buckets) => new DistributedBucketStore(context, buckets),
+    );
+    const { onUnavailable } = rest;
+    const own = defined({ onUnavailable, speculativeWrites, events, onWarning });
+    return new RateLimiter(repositoryOf(opened), own);
+  }
+
+  /** Crashes the process: it gets no more answers, but its requests may still arrive. */
+  crash(): void {
+    this.#crashed = true;
+    this.#connection.break();
+  }
+}

@@ -1,0 +1,2 @@
+/** Returns the source of a built file, both without their ending. */
+export function sourcePath(built: string): string;
