@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import type { TestProject } from "vitest/node";
+import { sourcePath } from "../../scripts/entry-points.mjs";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -22,6 +23,14 @@ interface Shared {
 }
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+/** Modules that child processes load, by their places below `dist`. */
+const ENTRIES = [
+  "index",
+  "cli/main",
+  "loadtest/index",
+  "loadtest/worker-entry",
+  "limiter/storage/sqlite/connection",
+];
 const SHARED = Symbol.for("zae-limiter.test.built-sources");
 const place = globalThis as { [SHARED]?: Shared };
 
@@ -52,14 +61,7 @@ async function bundle(): Promise<string> {
   const { peerDependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
   await build({
     absWorkingDir: ROOT,
-    entryPoints: [
-      "src/index.ts",
-      "packages/cli/src/main.ts",
-      "packages/loadtest/src/index.ts",
-      "packages/loadtest/src/worker-entry.ts",
-      "packages/limiter/src/storage/sqlite/connection.ts",
-    ],
-    outbase: "src",
+    entryPoints: Object.fromEntries(ENTRIES.map((built) => [built, `${sourcePath(built)}.ts`])),
     outdir: folder,
     bundle: true,
     splitting: true,
