@@ -57,7 +57,7 @@ async function environment() {
 
 /** The sources as modules, next to the packages that they need; in `package` as users get them. */
 async function build() {
-  const root = here("../../");
+  const root = here("../../../../");
   const folder = join(dirname(cache), `zae-limiter-aws-${process.pid}`);
   process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
   const bundled = [join(root, "scripts", "bundle-lambda.mjs"), join(folder, "lambda")];
@@ -67,7 +67,7 @@ async function build() {
   process.prependListener("exit", () => {
     for (const { child } of running) child.kill("SIGKILL");
   });
-  await Promise.all([...running, compile("src", folder)]);
+  await Promise.all([...running, compile(folder)]);
   symlinkSync(join(folder, "lambda"), join(folder, "package", "lambda"));
   return folder;
 }
