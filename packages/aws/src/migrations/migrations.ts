@@ -10,7 +10,7 @@ import {
 import { RESERVED_NAMESPACE } from "@zae-limiter/limiter/domain/names.ts";
 import { SCHEMA_VERSION } from "@zae-limiter/limiter/domain/version.ts";
 import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
-import { scannable } from "@zae-limiter/limiter/storage/scan-store.ts";
+import { checkScannable, type ScanStore } from "@zae-limiter/limiter/storage/scan-store.ts";
 import { INDEX_NAMES } from "@zae-limiter/limiter/storage/table.ts";
 import type { Migration } from "./migration.ts";
 import { MigrationError } from "./migration-error.ts";
@@ -137,7 +137,7 @@ export async function planMigrations(store: ItemStore): Promise<MigrationPlan> {
  * ```
  */
 export async function runMigrations(
-  store: ItemStore,
+  store: ScanStore,
   options: RunOptions = {},
 ): Promise<MigrationReport> {
   checkFields("options", options, RUN_OPTIONS);
@@ -171,7 +171,7 @@ export async function runMigrations(
  * ```
  */
 export async function rollbackMigrations(
-  store: ItemStore,
+  store: ScanStore,
   { to, ...options }: RunOptions & { readonly to: string },
 ): Promise<MigrationReport> {
   checkFields("options", options, RUN_OPTIONS);
@@ -220,11 +220,11 @@ async function checkIndexes(store: ItemStore): Promise<void> {
   }
 }
 
-function contextOf(store: ItemStore, options: RunOptions): RunContext {
+function contextOf(store: ScanStore, options: RunOptions): RunContext {
   const { dryRun = false, onProgress, signal, updatedBy } = options;
-  const table = scannable(store);
+  checkScannable(store);
   return {
-    store: dryRun ? new OverlayStore(table) : table,
+    store: dryRun ? new OverlayStore(store) : store,
     clock: options.clock ?? systemClock,
     random: options.random ?? systemRandom,
     dryRun,

@@ -1,9 +1,9 @@
 /** Opens a table for migrations: whatever its version is, and without changing anything. */
 
-import { openBackend } from "@zae-limiter/limiter/repository/backend.ts";
-import { checkOpenOptions, type DynamoOptions } from "@zae-limiter/limiter/repository/options.ts";
-import { parseStoreUrl } from "@zae-limiter/limiter/repository/store-url.ts";
-import { type ScanStore, scannable } from "@zae-limiter/limiter/storage/scan-store.ts";
+import type { DynamoOptions } from "@zae-limiter/limiter/repository/options.ts";
+import { openBackend } from "@zae-limiter/limiter/repository/stores/open-backend.ts";
+import { checkOpenOptions, parseStoreUrl } from "@zae-limiter/limiter/repository/stores/stores.ts";
+import type { ScanStore } from "@zae-limiter/limiter/storage/scan-store.ts";
 
 /** No user waits for a call of a migration, and a busy table may throttle it for long. */
 const TIMEOUT_MS = 30_000;
@@ -31,7 +31,7 @@ export interface OpenTable {
  */
 export async function openTable(url: string, options: DynamoOptions = {}): Promise<OpenTable> {
   const location = parseStoreUrl(url);
-  checkOpenOptions(options, location.kind === "dynamodb");
+  checkOpenOptions(options, location);
   const { store } = await openBackend(location, { timeoutMs: TIMEOUT_MS, ...options });
-  return { store: scannable(store), close: () => store.close() };
+  return { store: store, close: () => store.close() };
 }
