@@ -42,16 +42,19 @@ export function checkByTable(
   owners: readonly OptionOwner[],
 ): void {
   checkOptions("options", options, "an object of options");
-  const given = Object.entries(options).map(([name, value]: [string, unknown]) => {
+  const set: { readonly value: unknown; readonly option: OpenOption }[] = [];
+  for (const [name, value] of Object.entries(options) as [string, unknown][]) {
+    const having = owners.filter((owner) => Object.hasOwn(owner.options, name));
     const option = Object.hasOwn(accepted, name) ? accepted[name] : undefined;
-    if (option === undefined) throw unknownOption(name, value, Object.keys(accepted), owners);
-    return { name, value, option };
-  });
-  const set = given.filter(({ value }) => value !== undefined);
-  for (const { name, value, option } of set) {
+    // An option of another store that is not set is as good as absent.
+    if (option === undefined && value === undefined && having.length > 0) continue;
+    if (option === undefined) throw unknownOption(name, value, Object.keys(accepted), having);
+    if (value === undefined) continue;
     const { type } = option;
-    if (type === "any" || typeof value === type) continue;
-    throw new ValidationError(name, value, `expected a ${type}, got ${show(value)}`);
+    if (type !== "any" && typeof value !== type) {
+      throw new ValidationError(name, value, `expected a ${type}, got ${show(value)}`);
+    }
+    set.push({ value, option });
   }
   for (const { value, option } of set) option.check?.(value);
 }
@@ -60,9 +63,8 @@ function unknownOption(
   name: string,
   value: unknown,
   accepted: readonly string[],
-  owners: readonly OptionOwner[],
+  having: readonly OptionOwner[],
 ): ValidationError {
-  const having = owners.filter(({ options }) => Object.hasOwn(options, name));
   const list = `expected ${accepted.join(", ")}`;
   if (having.length === 0) {
     return new ValidationError(name, value, `"${name}" is not an option; ${list}`);

@@ -35,7 +35,7 @@ export const SHARED_OPTIONS = {
     doc: "when a store that does not answer counts as unavailable, retries included",
   },
   clock: { type: "function", doc: "epoch milliseconds, for tests and simulation" },
-  random: { type: "function", doc: "numbers in [0, 1), for tests and simulation" },
+  random: { type: "function", doc: "numbers from 0 to below 1, for tests and simulation" },
   timer: { type: "object", doc: "deadlines and waiting, for simulation" },
   onCall: {
     type: "function",
