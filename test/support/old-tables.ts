@@ -146,7 +146,7 @@ export function firstTable(): Item[] {
   ];
 }
 
-/** A table that a newer Python client has opened: a namespace, and the old records outside of it. */
+/** A table that a newer Python client has opened: a namespace, and old records outside of it. */
 export function halfNamespacedTable(): Item[] {
   return [...tableWithoutNamespaces(), version("0.10.0"), ...namespace("default", DEFAULT_ID)];
 }

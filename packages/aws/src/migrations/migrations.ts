@@ -1,4 +1,4 @@
-/** Opens a table and migrates it to the schema of this version, or back: for `upgrade` and tools. */
+/** Opens a table and migrates it to the schema of this version, or back: for `upgrade`. */
 
 import { type Clock, systemClock } from "@zae-limiter/limiter/base/clock.ts";
 import { type Random, systemRandom } from "@zae-limiter/limiter/base/random.ts";
