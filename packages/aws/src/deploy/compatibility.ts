@@ -11,9 +11,9 @@ import {
 } from "@zae-limiter/limiter/domain/version.ts";
 import { versionKey } from "@zae-limiter/limiter/records/keys.ts";
 import { decodeVersion, type VersionRecord } from "@zae-limiter/limiter/records/version-record.ts";
-import { openBackend } from "@zae-limiter/limiter/repository/backend.ts";
 import type { DynamoOptions } from "@zae-limiter/limiter/repository/options.ts";
-import type { StoreLocation } from "@zae-limiter/limiter/repository/store-url.ts";
+import { openBackend } from "@zae-limiter/limiter/repository/stores/open-backend.ts";
+import type { StoreLocation } from "@zae-limiter/limiter/repository/stores/stores.ts";
 import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
 import type { Aws } from "../client/aws.ts";
 import { readVersionItems, type VersionItems } from "../migrations/table-version.ts";

@@ -9,11 +9,11 @@ import {
 } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { RESERVED_NAMESPACE } from "@zae-limiter/limiter/domain/names.ts";
 import { SCHEMA_VERSION } from "@zae-limiter/limiter/domain/version.ts";
-import { openBackend } from "@zae-limiter/limiter/repository/backend.ts";
-import { checkOpenOptions, type DynamoOptions } from "@zae-limiter/limiter/repository/options.ts";
-import { parseStoreUrl } from "@zae-limiter/limiter/repository/store-url.ts";
+import type { DynamoOptions } from "@zae-limiter/limiter/repository/options.ts";
+import { openBackend } from "@zae-limiter/limiter/repository/stores/open-backend.ts";
+import { checkOpenOptions, parseStoreUrl } from "@zae-limiter/limiter/repository/stores/stores.ts";
 import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
-import { type ScanStore, scannable } from "@zae-limiter/limiter/storage/scan-store.ts";
+import { checkScannable, type ScanStore } from "@zae-limiter/limiter/storage/scan-store.ts";
 import { INDEX_NAMES } from "@zae-limiter/limiter/storage/table.ts";
 import { MigrationError } from "./migration-error.ts";
 import { type MigrationState, readState } from "./migration-state.ts";
@@ -124,9 +124,9 @@ const RUN_OPTIONS = [
  */
 export async function openTable(url: string, options: DynamoOptions = {}): Promise<OpenTable> {
   const location = parseStoreUrl(url);
-  checkOpenOptions(options, location.kind === "dynamodb");
+  checkOpenOptions(options, location);
   const { store } = await openBackend(location, { timeoutMs: TIMEOUT_MS, ...options });
-  return { store: scannable(store), close: () => store.close() };
+  return { store, close: () => store.close() };
 }
 
 /**
@@ -171,7 +171,7 @@ export async function planMigrations(store: ItemStore): Promise<MigrationPlan> {
  * ```
  */
 export async function runMigrations(
-  store: ItemStore,
+  store: ScanStore,
   options: RunOptions = {},
 ): Promise<MigrationReport> {
   checkFields("options", options, RUN_OPTIONS);
@@ -205,7 +205,7 @@ export async function runMigrations(
  * ```
  */
 export async function rollbackMigrations(
-  store: ItemStore,
+  store: ScanStore,
   { to, ...options }: RunOptions & { readonly to: string },
 ): Promise<MigrationReport> {
   checkFields("options", options, RUN_OPTIONS);
@@ -252,11 +252,11 @@ async function checkIndexes(store: ItemStore): Promise<void> {
   }
 }
 
-function contextOf(store: ItemStore, options: RunOptions): RunContext {
+function contextOf(store: ScanStore, options: RunOptions): RunContext {
   const { dryRun = false, onProgress, signal, updatedBy } = options;
-  const table = scannable(store);
+  checkScannable(store);
   return {
-    store: dryRun ? new OverlayStore(table) : table,
+    store: dryRun ? new OverlayStore(store) : store,
     clock: options.clock ?? systemClock,
     random: options.random ?? systemRandom,
     dryRun,

@@ -4,7 +4,7 @@ import { systemTimer } from "@zae-limiter/limiter/base/timer.ts";
 import { checkStackName } from "@zae-limiter/limiter/domain/names.ts";
 import { CLIENT_VERSION } from "@zae-limiter/limiter/domain/version.ts";
 import type { DynamoOptions } from "@zae-limiter/limiter/repository/options.ts";
-import { tableAt } from "@zae-limiter/limiter/repository/store-url.ts";
+import { tableAt } from "@zae-limiter/limiter/repository/stores/dynamodb.ts";
 import { type Aws, type AwsConnection, connectAws } from "../client/aws.ts";
 import { MissingServiceError } from "../client/aws-failure.ts";
 import { findVersion } from "../deploy/compatibility.ts";

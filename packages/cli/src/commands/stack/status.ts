@@ -2,6 +2,7 @@
 
 import type { StackStatus } from "@zae-limiter/aws/index.ts";
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
+import { tableOf } from "@zae-limiter/limiter/repository/stores/dynamodb.ts";
 import { leaf } from "../../frame/command.ts";
 import { EXIT } from "../../frame/exit-codes.ts";
 import { fields } from "../../frame/fields.ts";
@@ -51,7 +52,8 @@ export const status = leaf<StoreOptions>({
   json: STATUS_SHAPE,
   run: async ({ options, terminal }) => {
     const place = storePlace(options, terminal);
-    if (place.location.kind !== "dynamodb") {
+    const location = tableOf(place.location);
+    if (location === undefined) {
       const file = await fileStatus(place);
       return {
         json: () => jsonOf(STATUS_SHAPE, { ...NO_STACK, ...file }),
@@ -60,7 +62,7 @@ export const status = leaf<StoreOptions>({
       };
     }
     const { stackStatus } = await import("@zae-limiter/aws/stack/stack-status.ts");
-    const { table: name, region, endpoint } = place.location;
+    const { table: name, region, endpoint } = location;
     const stack = { name, region, endpoint };
     const found = await stackStatus(name, { ...place.options, ...defined({ region, endpoint }) });
     return {
