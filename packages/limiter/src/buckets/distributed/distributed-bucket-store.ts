@@ -14,7 +14,7 @@ import { bucketId, bucketKey, entityKey } from "../../records/keys.ts";
 import type { OperationResult } from "../../records/operation-record.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import { readShared } from "../../records/shared-reads.ts";
-import type { BalanceOperation, DeletedBuckets, StampScope, StoredState } from "../bucket-admin.ts";
+import type { BalanceOperation, DeletedBuckets, StoredState } from "../bucket-admin.ts";
 import type {
   BucketCallOptions,
   ConsumeOptions,
@@ -25,15 +25,7 @@ import type { BucketStore } from "../bucket-store.ts";
 import type { BucketWarning } from "../bucket-warning.ts";
 import { NO_FAST_PATH } from "../fast-path.ts";
 import { type Adjustment, type BucketConfig, type Leg, type Link, refundOf } from "../leg.ts";
-import {
-  byPolicy,
-  effectiveLink,
-  hasPolicy,
-  linkChange,
-  linkIn,
-  linkInRecord,
-  NO_POLICY,
-} from "../link.ts";
+import { byPolicy, effectiveLink, hasPolicy, linkIn, linkInRecord } from "../link.ts";
 import { BucketOperations } from "./admin/bucket-operations.ts";
 import { BucketStamps } from "./admin/bucket-stamps.ts";
 import { Reconfiguration } from "./admin/reconfiguration.ts";
@@ -56,7 +48,6 @@ import type { Orphan } from "./consume/group.ts";
 import { LinkChecks } from "./consume/link-checks.ts";
 import { balanceAt, balanceOf } from "./plan/balance-at.ts";
 import { decoded } from "./plan/seen-bucket.ts";
-import { BUCKET_EXISTS } from "./plan/write-plan.ts";
 import { Merger } from "./shards/merger.ts";
 import { type SplitNotice, Splitter } from "./shards/splitter.ts";
 import { BucketItems } from "./state/bucket-items.ts";
@@ -82,12 +73,14 @@ export interface DistributedBucketStoreOptions {
 export class DistributedBucketStore implements BucketStore {
   readonly embedded = false;
   readonly fastPath = NO_FAST_PATH;
+  readonly pythonStamps: BucketStamps;
+  /** The aggregator counts usage, from the changes of the store. */
+  readonly uncountedUsage = undefined;
   readonly #context: RecordContext;
   readonly #options: DistributedBucketStoreOptions;
   readonly #shards = new CachedStates();
   readonly #states: BucketStates;
   readonly #items: BucketItems;
-  readonly #stamps: BucketStamps;
   readonly #operations: BucketOperations;
   readonly #links: LinkChecks;
   readonly #consumer: Consumer;
@@ -103,7 +96,9 @@ export class DistributedBucketStore implements BucketStore {
     this.#options = options;
     const { timer, ttlMultiplier } = options;
     this.#items = new BucketItems(context);
-    this.#stamps = new BucketStamps(context, this.#items, this.#shards);
+    this.pythonStamps = new BucketStamps(context, this.#items, this.#shards, () => {
+      this.#relinks += 1;
+    });
     this.#operations = new BucketOperations(context, this.#shards);
     this.#links = new LinkChecks(context, this.#shards, options);
     this.#states = new BucketStates(context, this.#shards, ttlMultiplier);
@@ -247,26 +242,12 @@ export class DistributedBucketStore implements BucketStore {
     }
   }
 
-  async relink(entityId: string, link: Link): Promise<boolean> {
-    let isComplete = true;
-    for (const key of await this.#items.allKeysOf(entityId)) {
-      const condition = [BUCKET_EXISTS, NO_POLICY];
-      const { ok, item } = await this.#context.store.update(key, linkChange(link), condition);
-      this.#shards.forget(key.PK);
-      if (!ok && decoded(item) !== undefined) isComplete = false;
-    }
-    this.#relinks += 1;
-    return isComplete;
+  async relink(entityId: string, link: Link): Promise<void> {
+    await this.pythonStamps.relinkUnstamped(entityId, link);
   }
 
   operate(operation: BalanceOperation): Promise<OperationResult> {
     return this.#operations.make(operation);
-  }
-
-  async stamp(scope: StampScope): Promise<boolean> {
-    await this.#stamps.apply(scope);
-    this.#relinks += 1;
-    return true;
   }
 
   /** Buckets are items here, and the purge of a namespace finds all items. */
@@ -279,9 +260,6 @@ export class DistributedBucketStore implements BucketStore {
     this.#relinks += 1;
     return deleted;
   }
-
-  /** The aggregator counts usage, from the stream of the table. */
-  async countUsage(): Promise<void> {}
 
   /** Waits for refunds in the background. */
   async close(): Promise<void> {
