@@ -5,6 +5,11 @@ import { defined } from "../base/defined.ts";
 import { processRandom, type Random, systemRandom } from "../base/random.ts";
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { DistributedBucketStoreOptions } from "../buckets/distributed/distributed-bucket-store.ts";
+import {
+  DYNAMODB_TRAITS,
+  NO_TRAITS,
+  type TableTraits,
+} from "../buckets/distributed/table-traits.ts";
 import { EmbeddedBucketStore } from "../buckets/embedded/embedded-bucket-store.ts";
 import { MemoryBucketTable } from "../buckets/embedded/memory-table.ts";
 import { type SnapshotItems, type UsageBounds, usageBook } from "../buckets/embedded/usage-book.ts";
@@ -63,7 +68,7 @@ export interface Backend {
 }
 
 /** What every bucket store is given. */
-type BucketOptions = DistributedBucketStoreOptions;
+type BucketOptions = Omit<DistributedBucketStoreOptions, keyof TableTraits>;
 
 export async function openBackend(
   location: StoreLocation,
@@ -126,11 +131,11 @@ export function clockOf(options: OpenOptions): Clock {
 }
 
 /** Opens buckets that several processes share; loaded with the first store that needs them. */
-async function sharedBuckets(): Promise<Backend["openBuckets"]> {
+async function sharedBuckets(traits: TableTraits): Promise<Backend["openBuckets"]> {
   const { DistributedBucketStore } = await import(
     "../buckets/distributed/distributed-bucket-store.ts"
   );
-  return (context, options) => new DistributedBucketStore(context, options);
+  return (context, options) => new DistributedBucketStore(context, { ...options, ...traits });
 }
 
 /** Wraps an open store. Tests with virtual time pass the buckets: they cannot await an import. */
@@ -144,7 +149,8 @@ export async function backendOver(
   return {
     // Other processes may use the store too, whatever it is.
     ...partsOf(kind, name, store, { clock, random: systemRandom }),
-    openBuckets: openBuckets ?? (await sharedBuckets()),
+    openBuckets:
+      openBuckets ?? (await sharedBuckets(kind === "dynamodb" ? DYNAMODB_TRAITS : NO_TRAITS)),
   };
 }
 

@@ -8,6 +8,7 @@
 
 import { Deadline } from "../../base/deadline.ts";
 import type { Timer } from "../../base/timer.ts";
+import { invariant } from "../../domain/check.ts";
 import { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import type { StoredBucket } from "../../records/bucket-item.ts";
 import { bucketId, bucketKey, entityKey } from "../../records/keys.ts";
@@ -25,7 +26,15 @@ import type { BucketStore } from "../bucket-store.ts";
 import type { BucketWarning } from "../bucket-warning.ts";
 import { NO_FAST_PATH } from "../fast-path.ts";
 import { type Adjustment, type BucketConfig, type Leg, type Link, refundOf } from "../leg.ts";
-import { byPolicy, effectiveLink, hasPolicy, linkIn, linkInRecord } from "../link.ts";
+import {
+  byPolicy,
+  effectiveLink,
+  hasPolicy,
+  linkChange,
+  linkIn,
+  linkInRecord,
+  linkTests,
+} from "../link.ts";
 import { BucketOperations } from "./admin/bucket-operations.ts";
 import { BucketStamps } from "./admin/bucket-stamps.ts";
 import { Reconfiguration } from "./admin/reconfiguration.ts";
@@ -48,16 +57,16 @@ import type { Orphan } from "./consume/group.ts";
 import { LinkChecks } from "./consume/link-checks.ts";
 import { balanceAt, balanceOf } from "./plan/balance-at.ts";
 import { decoded } from "./plan/seen-bucket.ts";
+import { BUCKET_EXISTS } from "./plan/write-plan.ts";
 import { Merger } from "./shards/merger.ts";
 import { type SplitNotice, Splitter } from "./shards/splitter.ts";
 import { BucketItems } from "./state/bucket-items.ts";
 import { BucketStates } from "./state/bucket-states.ts";
 import { CachedStates } from "./state/cached-states.ts";
 import { ShardRequests } from "./state/shard-requests.ts";
+import { type BucketRules, WRITES_PER_PARTITION } from "./table-traits.ts";
 
-export interface DistributedBucketStoreOptions {
-  /** An idle bucket is kept this many times its time to fill; 0: without end. */
-  readonly ttlMultiplier: number;
+export interface DistributedBucketStoreOptions extends BucketRules {
   readonly timeoutMs: number;
   readonly timer: Timer;
   /** The most shards that a bucket is split into; as many as there can be when absent. */
@@ -73,7 +82,7 @@ export interface DistributedBucketStoreOptions {
 export class DistributedBucketStore implements BucketStore {
   readonly embedded = false;
   readonly fastPath = NO_FAST_PATH;
-  readonly pythonStamps: BucketStamps;
+  readonly pythonStamps: BucketStamps | undefined;
   /** The aggregator counts usage, from the changes of the store. */
   readonly uncountedUsage = undefined;
   readonly #context: RecordContext;
@@ -94,26 +103,34 @@ export class DistributedBucketStore implements BucketStore {
   constructor(context: RecordContext, options: DistributedBucketStoreOptions) {
     this.#context = context;
     this.#options = options;
-    const { timer, ttlMultiplier } = options;
+    const { timer, ttlMultiplier, writesPerPartition, isSharedWithPython } = options;
+    invariant(
+      writesPerPartition === undefined || writesPerPartition === WRITES_PER_PARTITION,
+      "the meter in an item counts for 1,000 writes a second",
+    );
+    const rules: BucketRules = { ttlMultiplier, writesPerPartition, isSharedWithPython };
     this.#items = new BucketItems(context);
-    this.pythonStamps = new BucketStamps(context, this.#items, this.#shards, () => {
+    const onRelinked = () => {
       this.#relinks += 1;
-    });
+    };
+    if (isSharedWithPython) {
+      this.pythonStamps = new BucketStamps(context, this.#items, this.#shards, onRelinked);
+    }
     this.#operations = new BucketOperations(context, this.#shards);
     this.#links = new LinkChecks(context, this.#shards, options);
-    this.#states = new BucketStates(context, this.#shards, ttlMultiplier);
-    const requests = new ShardRequests(context, this.#states, this.#links, ttlMultiplier);
+    this.#states = new BucketStates(context, this.#shards, rules);
+    const requests = new ShardRequests(context, this.#states, this.#links, rules);
     const splitter = new Splitter(context, this.#shards, this.#links, options);
-    const changes = new Changes(context, this.#states, ttlMultiplier);
+    const changes = new Changes(context, this.#states, rules);
     this.#adjustments = new Adjustments(changes, { ...options, random: context.random });
     const onOrphan = ({ leg, parts }: Orphan) => {
       for (const refund of refundOf(leg, parts)) void this.refund(refund);
     };
     this.#merger = new Merger(context, this.#shards, options);
     const workers = { requests, splitter, merger: this.#merger };
-    const driver = new Driver(context, this.#states, workers, { ...options, onOrphan });
+    const driver = new Driver(context, this.#states, workers, { timer, rules, onOrphan });
     this.#consumer = new Consumer(driver, timer);
-    this.#reconfiguration = new Reconfiguration(context, this.#shards, ttlMultiplier);
+    this.#reconfiguration = new Reconfiguration(context, this.#shards, rules);
     this.#cascade = new Cascade({
       states: this.#states,
       requests,
@@ -243,7 +260,20 @@ export class DistributedBucketStore implements BucketStore {
   }
 
   async relink(entityId: string, link: Link): Promise<void> {
-    await this.pythonStamps.relinkUnstamped(entityId, link);
+    if (this.pythonStamps !== undefined) {
+      await this.pythonStamps.relinkUnstamped(entityId, link);
+      return;
+    }
+    const { namespaceId, store } = this.#context;
+    for (const key of await this.#items.allKeysOf(entityId)) {
+      // The record must still say so: a move that comes later writes the buckets itself.
+      await store.transact([
+        { update: key, change: linkChange(link), condition: [BUCKET_EXISTS] },
+        { check: entityKey(namespaceId, entityId), condition: linkTests(link) },
+      ]);
+      this.#shards.forget(key.PK);
+    }
+    this.#relinks += 1;
   }
 
   operate(operation: BalanceOperation): Promise<OperationResult> {

@@ -22,7 +22,7 @@ import {
   requireEnabled,
   WritePlan,
 } from "./write-plan.ts";
-import { meterWrite } from "./writes-meter.ts";
+import { isMetered, meterWrite } from "./writes-meter.ts";
 
 export type ConsumePlan =
   | { readonly kind: "outdated" }
@@ -74,7 +74,7 @@ export function planConsume(
   requireCovered(plan, bucket, balances, taken, ttl, context);
   plan.requireSeen(bucket, nowMs);
   requireEnabled(plan, bucket);
-  meterWrite(plan, bucket, nowMs, context.costMs);
+  if (isMetered(context)) meterWrite(plan, bucket, nowMs, context.costMs);
   return { kind: "write", plan, guesses };
 }
 
@@ -89,9 +89,9 @@ export function planAdjust(
   context: PlanContext,
 ): ConsumePlan {
   invariant(deltasMilli.length <= config.limits.length, "every delta belongs to a limit");
-  const { nowMs, ttlMultiplier, trustFull, acquires, costMs } = context;
+  const { nowMs, rules, trustFull, acquires, costMs } = context;
   const force = true;
-  const forced = withGates({ nowMs, ttlMultiplier, trustFull, acquires, costMs, force }, config);
+  const forced = withGates({ nowMs, rules, trustFull, acquires, costMs, force }, config);
   const takes = consumes(takenOf(config, deltasMilli));
   if (takes && mustRebase(bucket, nowMs)) {
     return planRebase(bucket, config, deltasMilli, forced, false);
@@ -111,7 +111,7 @@ export function planAdjust(
     const ttl = planTtl(plan, bucket, config, leftOf(balances, amounts), context);
     requireCovered(plan, bucket, balances, amounts, ttl, forced);
     plan.requireSeen(bucket, nowMs);
-    meterWrite(plan, bucket, nowMs, context.costMs);
+    if (isMetered(context)) meterWrite(plan, bucket, nowMs, context.costMs);
   }
   return { kind: "write", plan, guesses };
 }

@@ -13,13 +13,13 @@ import { property } from "@zae-limiter/test-support/property.ts";
 import { configOf } from "@zae-limiter/test-support/table.ts";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { NOW, shardOf } from "../known.ts";
+import { NOW, RULES, shardOf } from "../known.ts";
 import { limitOf, written } from "../written.ts";
 
 const DAY_MS = 86_400_000;
 const CONFIG = configOf(["a:10/day"]);
 const SOFT = { ...CONFIG, limits: [Limit.perDay("a", 10, { soft: true })] };
-const CONTEXT: PlanContext = { nowMs: NOW, ttlMultiplier: 7, trustFull: () => true };
+const CONTEXT: PlanContext = { nowMs: NOW, rules: RULES, trustFull: () => true };
 
 function after(bucket: SeenBucket, config: BucketConfig, amounts: number[], nowMs = NOW) {
   const planned = planConsume(bucket, config, amounts, { ...CONTEXT, nowMs });
@@ -122,7 +122,7 @@ property(
 describe("a change after the fact", () => {
   const DAY_MS = 86_400_000;
   const CONFIG = configOf(["a:10/day"]);
-  const CONTEXT: PlanContext = { nowMs: NOW, ttlMultiplier: 7, trustFull: () => true };
+  const CONTEXT: PlanContext = { nowMs: NOW, rules: RULES, trustFull: () => true };
 
   function adjusted(
     bucket: SeenBucket,
