@@ -35,7 +35,8 @@ const PREFIX = "b_";
 const SUFFIX = "_tc";
 /** Which config the limits of a bucket came from. */
 const ORIGIN = "cs";
-const PYTHON_METER = `b_${RESERVED_LIMIT}_tk`;
+/** The total of the Python library's meter of writes, which every bucket on a table has. */
+const PYTHON_METER = `${PREFIX}${RESERVED_LIMIT}${SUFFIX}`;
 
 /** Returns what a change consumed; `undefined` when the change is not about consumption. */
 export function consumptionOf(change: StreamChange): Consumption | undefined {

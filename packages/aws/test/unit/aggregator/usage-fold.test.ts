@@ -104,7 +104,7 @@ describe("what a change consumed", () => {
       bucketItem({ tc: { tpm }, acquires: 4, more: { cs: "system", ...more } });
     expect(consumptionOf(change(item(5000), item(9000)))?.events).toBe(0);
     // On a table it is a write of the Python library, which counts no acquires.
-    const pythonMeter = { b_wcu_tk: 1_000_000 };
+    const pythonMeter = { b_wcu_tc: 0 };
     const written = change(item(5000, pythonMeter), item(9000, pythonMeter));
     expect(consumptionOf(written)?.events).toBe(1);
   });
