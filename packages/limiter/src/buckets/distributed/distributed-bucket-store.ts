@@ -38,6 +38,7 @@ import {
 import { BucketOperations } from "./admin/bucket-operations.ts";
 import { BucketStamps } from "./admin/bucket-stamps.ts";
 import { Reconfiguration } from "./admin/reconfiguration.ts";
+import { Adjuster } from "./consume/adjuster.ts";
 import { Adjustments } from "./consume/adjustments.ts";
 import {
   type Answers,
@@ -50,7 +51,6 @@ import {
   refusedLocally,
 } from "./consume/answers.ts";
 import { Cascade } from "./consume/cascade.ts";
-import { Changes } from "./consume/changes.ts";
 import { Consumer } from "./consume/consumer.ts";
 import { Driver } from "./consume/driver.ts";
 import type { Orphan } from "./consume/group.ts";
@@ -121,8 +121,8 @@ export class DistributedBucketStore implements BucketStore {
     this.#states = new BucketStates(context, this.#shards, rules);
     const requests = new ShardRequests(context, this.#states, this.#links, rules);
     const splitter = new Splitter(context, this.#shards, this.#links, options);
-    const changes = new Changes(context, this.#states, rules);
-    this.#adjustments = new Adjustments(changes, { ...options, random: context.random });
+    const adjuster = new Adjuster(context, this.#states, rules);
+    this.#adjustments = new Adjustments(adjuster, { ...options, random: context.random });
     const onOrphan = ({ leg, parts }: Orphan) => {
       for (const refund of refundOf(leg, parts)) void this.refund(refund);
     };

@@ -1,5 +1,5 @@
 /**
- * Writes changes after the fact to the shard that a lease has consumed from.
+ * Writes adjustments after the fact to the shard that a lease has consumed from.
  *
  * A refund goes through a transaction with a token, so that it may be repeated when its outcome is
  * unknown. Consuming more is a plain write, and creates a bucket that has expired meanwhile. A
@@ -62,7 +62,7 @@ interface Attempt {
   isDone: boolean;
 }
 
-export class Changes {
+export class Adjuster {
   readonly #context: RecordContext;
   readonly #states: BucketStates;
   readonly #items: ShardItems;
