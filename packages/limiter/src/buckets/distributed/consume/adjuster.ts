@@ -18,7 +18,7 @@ import type { WriteResult } from "../../../storage/item-store.ts";
 import { amountsByName, takenOf } from "../../gating.ts";
 import type { Adjustment } from "../../leg.ts";
 import { linkInRecord } from "../../link.ts";
-import { planAdjust } from "../plan/consume-plan.ts";
+import { planAdjust } from "../plan/adjust-plan.ts";
 import { newBucket } from "../plan/new-bucket.ts";
 import { decoded, type SeenBucket } from "../plan/seen-bucket.ts";
 import { NO_BUCKET, type WritePlan } from "../plan/write-plan.ts";

@@ -1,11 +1,8 @@
-/**
- * Plans the write that consumes from one shard, or finds that the amounts do not fit; and the one
- * that changes it after the fact.
- */
+/** Plans the write that consumes from one shard, or finds that the amounts do not fit. */
 
 import { invariant } from "../../../domain/check.ts";
 import { type ConfigMatch, matchConfig } from "../../config-match.ts";
-import { amountsByName, consumes, fits, softNames, takenOf } from "../../gating.ts";
+import { amountsByName, fits, softNames, takenOf } from "../../gating.ts";
 import type { BucketConfig } from "../../leg.ts";
 import { type BalanceAt, balanceOf, balancesAt, mustRebase } from "./balance-at.ts";
 import { planRebase, weighRebase } from "./rebase.ts";
@@ -75,44 +72,6 @@ export function planConsume(
   plan.requireSeen(bucket, nowMs);
   requireEnabled(plan, bucket);
   if (isMetered(context)) meterWrite(plan, bucket, nowMs, context.costMs);
-  return { kind: "write", plan, guesses };
-}
-
-/**
- * Plans a change after the fact, of the limits the item still has. A refund needs to know nothing
- * of the item; consuming more is a consume without the lower bound.
- */
-export function planAdjust(
-  bucket: SeenBucket,
-  config: BucketConfig,
-  deltasMilli: readonly number[],
-  context: PlanContext,
-): ConsumePlan {
-  invariant(deltasMilli.length <= config.limits.length, "every delta belongs to a limit");
-  const { nowMs, rules, trustFull, acquires, costMs } = context;
-  const force = true;
-  const forced = withGates({ nowMs, rules, trustFull, acquires, costMs, force }, config);
-  const takes = consumes(takenOf(config, deltasMilli));
-  if (takes && mustRebase(bucket, nowMs)) {
-    return planRebase(bucket, config, deltasMilli, forced, false);
-  }
-  const balances = balancesAt(bucket, nowMs);
-  const amounts = amountsByName(config, deltasMilli);
-  const plan = new WritePlan();
-  const guesses: Guess[] = [];
-  for (const [name, amount] of amounts) {
-    const balance = balances.get(name);
-    if (balance === undefined || amount === 0) continue;
-    guesses.push(planLimit(plan, name, balance, amount, forced));
-  }
-  if (plan.isEmpty) return { kind: "nothing", balancesMilli: [] };
-  countAcquires(plan, deltasMilli, forced);
-  if (takes) {
-    const ttl = planTtl(plan, bucket, config, leftOf(balances, amounts), context);
-    requireCovered(plan, bucket, balances, amounts, ttl, forced);
-    plan.requireSeen(bucket, nowMs);
-    if (isMetered(context)) meterWrite(plan, bucket, nowMs, context.costMs);
-  }
   return { kind: "write", plan, guesses };
 }
 
