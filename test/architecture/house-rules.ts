@@ -153,7 +153,6 @@ const balancePlaces: Place = {
   allowed: [
     "packages/limiter/src/buckets/",
     "packages/limiter/src/records/bucket-item.ts",
-    "packages/aws/src/migrations/flat-items.ts",
     "packages/testing/src/item-store-contract/",
     "packages/simulator/src/checkers/",
   ],

@@ -4,6 +4,10 @@ import type { Clock } from "@zae-limiter/limiter/base/clock.ts";
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import { randomToken, systemRandom } from "@zae-limiter/limiter/base/random.ts";
 import { systemTimer } from "@zae-limiter/limiter/base/timer.ts";
+import {
+  DYNAMODB_TRAITS,
+  NO_TRAITS,
+} from "@zae-limiter/limiter/buckets/distributed/table-traits.ts";
 import { WINDOW_TYPES, type WindowType } from "@zae-limiter/limiter/core/windows.ts";
 import { checkFields, checkInteger, show } from "@zae-limiter/limiter/domain/check.ts";
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
@@ -157,6 +161,8 @@ async function follow(
   const timer = options.connection?.timer ?? systemTimer;
   const random = options.connection?.random ?? systemRandom;
   const { retentionDays, batchMs, batchSize } = settings;
+  // Only a table on DynamoDB has a stream of shards.
+  const isTable = changes.by === "shards";
   const aggregator = new Aggregator({
     store,
     clock,
@@ -165,7 +171,8 @@ async function follow(
     retentionDays,
     windows: options.windows,
     archive: archiveAt(options.archive, region),
-    splitter: splitterOver({ store, clock, log, timer, random }),
+    splitter: isTable ? splitterOver({ store, clock, log, timer, random }) : undefined,
+    traits: isTable ? DYNAMODB_TRAITS : NO_TRAITS,
   });
   const runner = new StreamRunner({
     aggregator,

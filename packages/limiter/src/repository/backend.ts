@@ -5,6 +5,7 @@ import { defined } from "../base/defined.ts";
 import { type Random, systemRandom } from "../base/random.ts";
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { DistributedBucketStoreOptions } from "../buckets/distributed/distributed-bucket-store.ts";
+import type { TableTraits } from "../buckets/distributed/table-traits.ts";
 import { wholeClock } from "../domain/whole-clock.ts";
 import type { RecordContext } from "../records/record-context.ts";
 import type { ChangeSource } from "../storage/change-source.ts";
@@ -75,7 +76,7 @@ export interface Backend<Store extends ItemStore = ItemStore> {
 }
 
 /** Options that every bucket store is given. */
-type BucketOptions = DistributedBucketStoreOptions;
+type BucketOptions = Omit<DistributedBucketStoreOptions, keyof TableTraits>;
 
 /** Returns the clock that was passed in, made whole; else the one of this machine. */
 export function clockOf(options: OpenOptions): Clock {

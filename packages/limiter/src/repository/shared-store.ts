@@ -7,8 +7,8 @@ import { systemTimer } from "../base/timer.ts";
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { BucketWarning } from "../buckets/bucket-warning.ts";
 import { NamespaceNotFoundError } from "../domain/errors/errors.ts";
-import { IncompatibleSchemaError, VersionMismatchError } from "../domain/errors/version-errors.ts";
-import { CLIENT_VERSION, checkCompatibility } from "../domain/version.ts";
+import { VersionMismatchError } from "../domain/errors/version-errors.ts";
+import { CLIENT_VERSION, checkCompatibility, WITHOUT_NAMESPACES } from "../domain/version.ts";
 import { ConfigCache } from "../records/config/config-cache.ts";
 import { versionKey } from "../records/keys.ts";
 import type { Namespace } from "../records/namespaces/namespace-item.ts";
@@ -226,10 +226,6 @@ export function refuseOutdatedLambda({ name }: Backend, version: VersionRecord |
 async function refuseUnprefixed(store: ItemStore): Promise<void> {
   const item = await store.get(unprefixedVersionKey(), { consistent: true });
   if (item === undefined) return;
-  throw new IncompatibleSchemaError({
-    clientVersion: CLIENT_VERSION,
-    schemaVersion: decodeVersion(item).schemaVersion,
-    message:
-      'The table has no namespaces yet: bring it up to date with "zae-limiter stack upgrade"',
-  });
+  const { schemaVersion } = decodeVersion(item);
+  throw incompatibleError({ schemaVersion, message: WITHOUT_NAMESPACES.message });
 }

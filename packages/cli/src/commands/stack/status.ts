@@ -41,7 +41,8 @@ export const status = leaf<StoreOptions>({
   summary: "shows the state of a stack",
   details:
     "Also of a table on a local DynamoDB, or of a file. It changes nothing. Ends with 1 when the " +
-    "table does not answer, the stack failed, or nothing is stored yet.",
+    "table does not answer or is too old for this client, the stack failed, or nothing is stored " +
+    "yet.",
   store: "read",
   namespaced: false,
   examples: [
@@ -75,7 +76,8 @@ export const status = leaf<StoreOptions>({
   },
 });
 
-function isFine({ available, stackStatus }: StackStatus): boolean {
+function isFine({ available, stackStatus, tooOld }: StackStatus): boolean {
+  if (tooOld !== undefined) return false;
   return isInProgress(stackStatus) || (available && !isFailed(stackStatus));
 }
 
@@ -148,7 +150,8 @@ function aggregatorText({ aggregatorEnabled, eventSourceState, hasStacks }: Stac
 }
 
 function closing(found: StackStatus, stack: NamedStack, palette: Palette): string[] {
-  const { available, stackStatus, tableStatus, hasStacks } = found;
+  const { available, stackStatus, tableStatus, hasStacks, tooOld } = found;
+  if (tooOld !== undefined) return [palette.bad(`✗ Incompatible: ${tooOld}`)];
   if (isFailed(stackStatus)) return [palette.bad(`✗ The last operation failed: ${stackStatus}`)];
   if (isInProgress(stackStatus)) return [`⏳ An operation is under way: ${stackStatus}`];
   if (tableStatus === undefined && !hasStacks) {

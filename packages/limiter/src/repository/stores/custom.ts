@@ -1,16 +1,16 @@
 /** A store of the caller's, which no address names: `Repository.over`. */
 
 import { systemRandom } from "../../base/random.ts";
+import { NO_TRAITS } from "../../buckets/distributed/table-traits.ts";
 import type { ItemStore } from "../../storage/item-store.ts";
 import { type Backend, capabilitiesOf, clockOf, type StoreTraits } from "../backend.ts";
 import type { OpenOptions } from "../options.ts";
-import { WRITES_PER_PARTITION } from "./partitions.ts";
 
 /** Other processes may use the store too, whatever it is. */
 const TRAITS: StoreTraits = {
   isShared: true,
   createsItself: true,
-  writesPerPartition: WRITES_PER_PARTITION,
+  writesPerPartition: NO_TRAITS.writesPerPartition,
 };
 
 /** Wraps an open store. Tests with virtual time pass the buckets: they cannot await an import. */
@@ -41,5 +41,5 @@ async function distributedBuckets(): Promise<Backend["openBuckets"]> {
   const { DistributedBucketStore } = await import(
     "../../buckets/distributed/distributed-bucket-store.ts"
   );
-  return (context, options) => new DistributedBucketStore(context, options);
+  return (context, options) => new DistributedBucketStore(context, { ...options, ...NO_TRAITS });
 }

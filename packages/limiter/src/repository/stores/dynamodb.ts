@@ -1,12 +1,12 @@
 /** `dynamodb://<table>`, a table on DynamoDB. Opening one never creates it. */
 
 import { defined } from "../../base/defined.ts";
+import { WRITES_PER_PARTITION } from "../../buckets/distributed/table-traits.ts";
 import { checkEither, checkInteger, show } from "../../domain/check.ts";
 import { ValidationError } from "../../domain/errors/errors.ts";
 import { checkStackName } from "../../domain/names.ts";
 import type { DynamoOptions, OpenOptions } from "../options.ts";
 import type { OptionTable } from "./open-option.ts";
-import { WRITES_PER_PARTITION } from "./partitions.ts";
 import type { StoreAddress, StoreKind, StoreLocation } from "./store-kind.ts";
 
 const NAME = "dynamodb";

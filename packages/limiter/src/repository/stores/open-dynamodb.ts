@@ -3,6 +3,7 @@
 import { defined } from "../../base/defined.ts";
 import { systemRandom } from "../../base/random.ts";
 import { DistributedBucketStore } from "../../buckets/distributed/distributed-bucket-store.ts";
+import { DYNAMODB_TRAITS } from "../../buckets/distributed/table-traits.ts";
 import { DynamoItemStore } from "../../storage/dynamodb/item-store.ts";
 import type { ScanStore } from "../../storage/scan-store.ts";
 import { adapterOptions, type Backend, capabilitiesOf } from "../backend.ts";
@@ -31,7 +32,8 @@ export async function openTable(
       supportsUsageSnapshots: true,
       supportsInfrastructureManagement: true,
     }),
-    openBuckets: (context, bucketOptions) => new DistributedBucketStore(context, bucketOptions),
+    openBuckets: (context, bucketOptions) =>
+      new DistributedBucketStore(context, { ...bucketOptions, ...DYNAMODB_TRAITS }),
   };
 }
 
