@@ -17,6 +17,7 @@ import { createTable, deleteTable } from "@zae-limiter/limiter/storage/dynamodb/
 import { DynamoItemStore } from "@zae-limiter/limiter/storage/dynamodb/item-store.ts";
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
 import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
+import type { ItemTable } from "@zae-limiter/limiter/storage/item-table.ts";
 import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
 import type { RunningEngine } from "@zae-limiter/test-engines/engine.ts";
 import { describeEngine, describeEngines } from "@zae-limiter/test-engines/engines.ts";
@@ -29,6 +30,8 @@ import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
 import { afterAll, afterEach, beforeAll, describe } from "vitest";
 import { type Faults, faultyEndpoint, faultyItems } from "./faults.ts";
 import { timed } from "./timed.ts";
+
+const OWN_STORE = new URL("../../../../../examples/own-store/map-table.js", import.meta.url).href;
 
 /** The databases share the machine with other tests, so deadlines prove nothing here. */
 const TIMEOUT_MS = 20_000;
@@ -175,6 +178,9 @@ export function describeLimiterStores(title: string, suite: Suite): void {
   describe(`${title} in sqlite`, () => {
     onStore(new LimiterStore("sqlite", embedded), openFile, suite);
   });
+  describe(`${title} in a table`, () => {
+    onStore(new LimiterStore("table", embedded), openItemTable, suite);
+  });
   describe(`${title} in a custom store`, () => {
     const store = new LimiterStore("custom", { distributed: true, real: false });
     onStore(store, () => openItems(Repository.over), suite);
@@ -241,6 +247,21 @@ async function openFile(): Promise<Place> {
     address: path,
     open: (options) => Repository.open(`sqlite:${path}`, options),
     close: async () => rmSync(directory, { recursive: true }),
+  };
+}
+
+/** The table of `examples/own-store`, which every opening shares. */
+async function openItemTable(): Promise<Place> {
+  const { MapTable } = (await import(/* @vite-ignore */ OWN_STORE)) as {
+    MapTable: new () => ItemTable;
+  };
+  const table = new MapTable();
+  const close = table.close.bind(table);
+  table.close = async () => undefined;
+  return {
+    address: "table",
+    open: ({ maxAttempts: _, ...options }) => Repository.over(table, options),
+    close,
   };
 }
 
