@@ -148,7 +148,7 @@ export class Acquirer implements LeaseHost {
     return this.#rounds.look(target);
   }
 
-  takeMore(
+  consumeMore(
     target: LeaseTarget,
     amounts: AmountsByName,
     acquireId: string | undefined,

@@ -186,7 +186,7 @@ export class PackedBucket {
 
   /**
    * Corrects what was consumed, in place; false, with nothing done: use the slow path. A refund
-   * keeps the time of its limit, as in `withTaken`; a debt takes the slow path, because the bucket
+   * keeps the time of its limit, as in `withConsumed`; a debt takes the slow path, because the bucket
    * must then be kept for longer.
    */
   adjust(
