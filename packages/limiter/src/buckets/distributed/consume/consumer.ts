@@ -15,7 +15,7 @@ import { Alarm } from "./alarm.ts";
 import type { Driver } from "./driver.ts";
 import { ConsumeGroup, WaitingConsume } from "./group.ts";
 import { FULL_PACE, goesNow, type Pace } from "./pacing.ts";
-import type { Answer } from "./step.ts";
+import type { ConsumeAnswer } from "./step.ts";
 
 /** Its `then` runs a function at the end of this turn, at less cost than `queueMicrotask`. */
 const SOON = Promise.resolve();
@@ -70,7 +70,7 @@ export class Consumer {
   }
 
   /** Consumes from one bucket, or refuses by the newest state of it. */
-  consume(leg: Leg, deadline: Deadline, signal?: AbortSignal): Promise<Answer> {
+  consume(leg: Leg, deadline: Deadline, signal?: AbortSignal): Promise<ConsumeAnswer> {
     const id = bucketId(leg);
     const queue = this.#queueOf(id);
     return new Promise((resolve, reject) => {

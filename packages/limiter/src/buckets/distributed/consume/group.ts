@@ -7,7 +7,14 @@ import { tooLate } from "../../../domain/errors/unavailability.ts";
 import type { BucketName } from "../../../records/keys.ts";
 import type { BucketConfig, Leg, ShardPart } from "../../leg.ts";
 import { GROUP_MAX } from "../plan/group-plan.ts";
-import type { Answer, AnsweredMember, History, Member, Outcome, Request } from "./step.ts";
+import type {
+  AnsweredMember,
+  ConsumeAnswer,
+  History,
+  Member,
+  Request,
+  StepOutcome,
+} from "./step.ts";
 
 /** A consume that waits for its answer. */
 export class WaitingConsume implements Member {
@@ -23,13 +30,13 @@ export class WaitingConsume implements Member {
   /** Called once the consume has its answer. */
   onEnd: (() => void) | undefined;
   #isOpen = true;
-  readonly #resolve: (answer: Answer) => void;
+  readonly #resolve: (answer: ConsumeAnswer) => void;
   readonly #reject: (error: unknown) => void;
 
   constructor(
     leg: Leg,
     deadline: Deadline,
-    resolve: (answer: Answer) => void,
+    resolve: (answer: ConsumeAnswer) => void,
     reject: (error: unknown) => void,
   ) {
     this.leg = leg;
@@ -45,7 +52,7 @@ export class WaitingConsume implements Member {
     return this.#isOpen;
   }
 
-  answer(answer: Answer): void {
+  answer(answer: ConsumeAnswer): void {
     this.#end();
     this.#resolve(answer);
   }
@@ -164,7 +171,7 @@ export class ConsumeGroup implements Request {
   }
 
   /** Returns what members without an answer are decided by: the state that the others have left. */
-  #afterAnswer(): Outcome | undefined {
+  #afterAnswer(): StepOutcome | undefined {
     const { last } = this.#history;
     if (last?.of === "written" || last?.of === "created") {
       const { bucket } = last;
@@ -185,7 +192,7 @@ export class ConsumeGroup implements Request {
     this.#history = { ...this.#history, rested: true };
   }
 
-  happened(last: Outcome): void {
+  happened(last: StepOutcome): void {
     const { sinceMs, rounds } = this.#history;
     // Once all shards were read, each of them may be tried again.
     const tried = last.of === "all" ? new Set<number>() : this.#history.tried;

@@ -4,7 +4,10 @@ import {
   newHistory,
   WaitingConsume,
 } from "@zae-limiter/limiter/buckets/distributed/consume/group.ts";
-import type { Answer, Outcome } from "@zae-limiter/limiter/buckets/distributed/consume/step.ts";
+import type {
+  ConsumeAnswer,
+  StepOutcome,
+} from "@zae-limiter/limiter/buckets/distributed/consume/step.ts";
 import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";
 import { RateLimiterUnavailable } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { configOf } from "@zae-limiter/test-support/table.ts";
@@ -13,8 +16,8 @@ import { expect, test } from "vitest";
 import { NOW, shardOf } from "../known.ts";
 
 const CONFIG = configOf(["a:10/day"]);
-const REFUSED: Answer = { kind: "refused", balancesMilli: [0], local: false };
-const CONSUMED: Answer = {
+const REFUSED: ConsumeAnswer = { kind: "refused", balancesMilli: [0], local: false };
+const CONSUMED: ConsumeAnswer = {
   ...{ kind: "consumed", link: UNLINKED, balancesMilli: [0] },
   parts: [{ shard: 1, amountsMilli: [2000] }],
 };
@@ -30,9 +33,12 @@ function waiting(tokens: number, timeoutMs = 1000) {
   return { waiter: new WaitingConsume(leg, new Deadline(timer, timeoutMs), end, end), ends };
 }
 
-function written(members: readonly WaitingConsume[]): Outcome {
+function written(members: readonly WaitingConsume[]): StepOutcome {
   const bucket = shardOf(4, { shard: 1, shardCount: 2 });
-  const write = { members, atMs: NOW } as unknown as Extract<Outcome, { of: "written" }>["write"];
+  const write = { members, atMs: NOW } as unknown as Extract<
+    StepOutcome,
+    { of: "written" }
+  >["write"];
   return { of: "written", write, bucket };
 }
 
