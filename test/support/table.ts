@@ -52,7 +52,7 @@ export class Table {
   client(aheadMs = 0, tamper: Partial<ItemStore> = {}): Client {
     const store = new Proxy<ItemStore>(this.items, {
       get: (items, operation: keyof ItemStore) =>
-        tamper[operation] ?? (items[operation].bind(items) as unknown),
+        tamper[operation] ?? (items[operation]?.bind(items) as unknown),
     });
     const random = this.#random;
     const clock = () => this.nowMs + aheadMs;

@@ -105,6 +105,7 @@ export class Repository {
       timer: shared.options.timer ?? systemTimer,
       timeoutMs: shared.options.timeoutMs ?? TIMEOUT_MS,
       storeName: shared.backend.name,
+      database: shared.backend.database,
       ping: (timeoutMs) => shared.backend.store.get(versionKey(), { timeoutMs }),
       onUnavailable: shared.options.onUnavailable,
       listeners: listenersOf(shared, namespace.namespaceId),

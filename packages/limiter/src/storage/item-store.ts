@@ -190,6 +190,7 @@ export interface StoreCall {
 /** `condition`: the condition did not hold; `refused`: the same request would be refused again. */
 export type CallOutcome = "ok" | "condition" | "refused" | UnavailableReason;
 
+/** Receives each request to a store. */
 export type CallListener = (call: StoreCall) => void;
 
 /** The port to a store of items. An adapter that passes its contract can carry a limiter. */
@@ -220,6 +221,11 @@ export interface ItemStore {
   query(query: Query): AsyncIterable<Item>;
   /** The feed of old and new images, in order per item. It waits for more until it is stopped. */
   changes(options?: ChangesOptions): AsyncIterable<ChangeRecord>;
+  /**
+   * Adds a listener for the requests that the store makes, and returns a function that removes it.
+   * Optional: without it `onCall`, metrics and traces have no requests of this store to report.
+   */
+  listen?(listener: CallListener): () => void;
   /** Ends everything that the store has open. */
   close(): Promise<void>;
 }

@@ -30,7 +30,7 @@ test("what was given back while a shard was read is not refused by what the read
             states.changed(KEY.PK, new Map([["a", -1000]]));
             return item;
           }
-        : (items[operation].bind(items) as unknown),
+        : (items[operation]?.bind(items) as unknown),
   });
   const clock = () => table.nowMs;
   const context = { store, namespaceId: NAMESPACE, clock, random: () => 0.5 };
