@@ -1,5 +1,5 @@
 /**
- * Which actors share a write: the consumes and adjustments of each are noted where they join a group,
+ * Which actors share a write: consumes and adjustments of each are noted where they join a group,
  * and each group makes its calls in the name of all its members.
  */
 
