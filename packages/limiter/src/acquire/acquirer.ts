@@ -20,7 +20,7 @@ import { ActiveLease } from "./lease/active-lease.ts";
 import { DegradedLease } from "./lease/degraded-lease.ts";
 import type { Granted } from "./lease/holding.ts";
 import type { LeaseHost, LeaseTarget } from "./lease/lease-host.ts";
-import type { Legs, Target } from "./legs.ts";
+import type { ConsumeTarget, Legs } from "./legs.ts";
 import { Outage } from "./outage.ts";
 import type { QueueRequest } from "./waiting/queue-state.ts";
 import { Warnings } from "./warnings.ts";
@@ -144,11 +144,11 @@ export class Acquirer implements LeaseHost {
   }
 
   /** The legs of a call and their balances, without consuming anything. */
-  look(target: Target): Promise<Seen> {
+  look(target: ConsumeTarget): Promise<Seen> {
     return this.#rounds.look(target);
   }
 
-  takeMore(
+  consumeMore(
     target: LeaseTarget,
     amounts: AmountsByName,
     acquireId: string | undefined,

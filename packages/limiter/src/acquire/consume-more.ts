@@ -9,7 +9,7 @@ import { Refusal } from "./decision.ts";
 import type { Granted } from "./lease/holding.ts";
 import type { Lease } from "./lease/lease.ts";
 import type { LeaseTarget } from "./lease/lease-host.ts";
-import type { Target } from "./legs.ts";
+import type { ConsumeTarget } from "./legs.ts";
 import type { ObservedCall } from "./observed-call.ts";
 import type { Outage } from "./outage.ts";
 
@@ -17,7 +17,7 @@ import type { Outage } from "./outage.ts";
 export interface MoreParts extends Pick<AcquirerOptions, "announcer" | "refusedByOthers"> {
   readonly outage: Outage;
   readonly deadline: () => Deadline;
-  readonly consume: (target: Target, deadline: Deadline) => Promise<Granted | Refusal>;
+  readonly consume: (target: ConsumeTarget, deadline: Deadline) => Promise<Granted | Refusal>;
   readonly isLocal: (refusal: Refusal) => boolean;
   /** What listeners are told of; `undefined`: consumed without a count. */
   readonly leaseOf: (target: LeaseTarget, taken: Granted | undefined) => Lease;

@@ -10,7 +10,7 @@ import type { MissingLimits } from "./acquire-request.ts";
 import type { Seen } from "./decision.ts";
 import { inTime } from "./in-time.ts";
 import type { Granted } from "./lease/holding.ts";
-import { Legs, type Target } from "./legs.ts";
+import { type ConsumeTarget, Legs } from "./legs.ts";
 import { Links } from "./links.ts";
 
 export interface ConsumeRoundsOptions {
@@ -44,7 +44,7 @@ export class ConsumeRounds {
 
   /** Consumes all legs, or none; no promise where what is cached refuses the call. */
   consume(
-    target: Target,
+    target: ConsumeTarget,
     signal?: AbortSignal,
     deadline: Deadline = this.deadline(),
   ): Refused | Promise<Granted | Refused> {
@@ -58,7 +58,7 @@ export class ConsumeRounds {
 
   /** The same in rounds, of which the first may have begun. */
   async #consumeIn(
-    target: Target,
+    target: ConsumeTarget,
     signal: AbortSignal | undefined,
     deadline: Deadline,
     begun?: { legs: readonly Leg[]; result: ConsumeResult | Promise<ConsumeResult> },
@@ -92,7 +92,7 @@ export class ConsumeRounds {
   }
 
   /** The legs of a call and their balances, without consuming anything. */
-  async look(target: Target): Promise<Seen> {
+  async look(target: ConsumeTarget): Promise<Seen> {
     const deadline = this.deadline();
     const legs = await this.#legsOf(target, deadline, false);
     return { legs, balancesMilli: await this.#internals.buckets.read(legs, { deadline }) };
@@ -123,7 +123,7 @@ export class ConsumeRounds {
     return this.#internals.buckets.consume(legs, { deadline, signal, speculative, onRefunded });
   }
 
-  #legsOf(target: Target, deadline: Deadline, forced: boolean): Promise<readonly Leg[]> {
+  #legsOf(target: ConsumeTarget, deadline: Deadline, forced: boolean): Promise<readonly Leg[]> {
     const { buckets, timer } = this.#internals;
     const legs = this.legs.of(target, { deadline }, forced);
     // A store in this process can only wait for locks, and ends that wait by itself.

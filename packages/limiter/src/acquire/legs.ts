@@ -11,7 +11,7 @@ import type { CheckedAlso, MissingLimits } from "./acquire-request.ts";
 import { type AmountsByName, checkAmountNames } from "./amounts.ts";
 import type { Links } from "./links.ts";
 
-export interface Target {
+export interface ConsumeTarget {
   readonly entityId: string;
   readonly resource: string;
   readonly amounts: AmountsByName;
@@ -41,7 +41,7 @@ export class Legs {
 
   /** Refuses names that the entity has no limit for, unless they are to be ignored. */
   checkNames(
-    target: Pick<Target, "missingLimits">,
+    target: Pick<ConsumeTarget, "missingLimits">,
     field: string,
     amounts: AmountsByName,
     limits: readonly Limit[],
@@ -54,7 +54,7 @@ export class Legs {
    * Returns the legs of a call from cached limits and links, without a read; `undefined` when
    * something is not cached, or when `of` has to refuse an ancestor.
    */
-  remembered(target: Target): readonly Leg[] | undefined {
+  remembered(target: ConsumeTarget): readonly Leg[] | undefined {
     const { entityId, resource, amounts, limits, also } = target;
     if (also !== undefined && also.length > 0) return undefined;
     const link = this.#links.known(entityId, resource);
@@ -71,7 +71,11 @@ export class Legs {
   }
 
   /** Adds what `#addAncestors` would add; false when a read is needed, or the chain is refused. */
-  #rememberAncestors(legs: Leg[], { resource, amounts, limits }: Target, first: Link): boolean {
+  #rememberAncestors(
+    legs: Leg[],
+    { resource, amounts, limits }: ConsumeTarget,
+    first: Link,
+  ): boolean {
     let link = first;
     for (let depth = 0; link.cascade && link.parentId !== undefined; depth += 1) {
       const { parentId } = link;
@@ -95,7 +99,7 @@ export class Legs {
    * again, so they apply whatever version a bucket has.
    */
   async of(
-    target: Target,
+    target: ConsumeTarget,
     options: BucketCallOptions,
     forced: boolean,
   ): Promise<readonly [Leg, ...Leg[]]> {
@@ -110,7 +114,7 @@ export class Legs {
 
   /** An ancestor that is switched off refuses by links that were seen within the last second. */
   async #ofOne(
-    target: Target,
+    target: ConsumeTarget,
     options: BucketCallOptions,
     forced: boolean,
   ): Promise<readonly [Leg, ...Leg[]]> {
@@ -123,7 +127,7 @@ export class Legs {
   }
 
   async #chainOf(
-    target: Target,
+    target: ConsumeTarget,
     options: LinkOptions,
     forced: boolean,
   ): Promise<readonly [Leg, ...Leg[]]> {
@@ -149,7 +153,7 @@ export class Legs {
   /** An ancestor without limits at any level is passed over, and the chain goes on behind it. */
   async #addAncestors(
     legs: Leg[],
-    target: Target,
+    target: ConsumeTarget,
     first: Link,
     options: LinkOptions,
     forced: boolean,
@@ -208,7 +212,11 @@ export class Legs {
 }
 
 /** Another resource of a call, as a call of its own. */
-function partOf(target: Target, { resource, amounts }: CheckedAlso, at: number): Target {
+function partOf(
+  target: ConsumeTarget,
+  { resource, amounts }: CheckedAlso,
+  at: number,
+): ConsumeTarget {
   const { entityId, missingLimits } = target;
   const field = `also[${at}].consume`;
   return { entityId, resource, amounts, field, limits: undefined, missingLimits };

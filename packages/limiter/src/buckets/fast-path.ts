@@ -32,7 +32,7 @@ export interface OnlyBucket {
   /** Milli-tokens consumed of each limit; each read returns a new list. */
   readonly amountsMilli: number[];
   /** Returns the milli-tokens consumed of a limit. */
-  takenMilli(at: number): number;
+  consumedMilli(at: number): number;
   /** Returns the milli-tokens left of a limit. */
   leftMilli(at: number): number;
 }

@@ -189,7 +189,7 @@ export class ActiveLease implements Lease {
   }
 
   async #consumeMore(target: LeaseTarget, amounts: AmountsByName): Promise<boolean> {
-    const granted = await this.#host.takeMore(target, amounts, this.#acquireId);
+    const granted = await this.#host.consumeMore(target, amounts, this.#acquireId);
     if (!this.isEnded) {
       if (granted !== undefined) this.#held().add(holdingsOf(granted));
       return granted !== undefined;

@@ -22,7 +22,7 @@ export interface LeaseTarget {
 export interface LeaseHost {
   readonly buckets: BucketStore;
   /** Consumes more of the target, or throws; `undefined`: an outage let it pass uncounted. */
-  takeMore(
+  consumeMore(
     target: LeaseTarget,
     amounts: AmountsByName,
     acquireId: string | undefined,

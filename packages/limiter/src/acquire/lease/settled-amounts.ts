@@ -30,7 +30,7 @@ export function settledDeltas(
     if (!Number.isInteger(amount) || (amount as number) < 0 || (amount as number) > TOKENS_MAX) {
       return undefined;
     }
-    deltas[at] = (amount as number) * 1000 - bucket.takenMilli(at);
+    deltas[at] = (amount as number) * 1000 - bucket.consumedMilli(at);
     unknown -= 1;
   }
   return unknown === 0 ? deltas : undefined;

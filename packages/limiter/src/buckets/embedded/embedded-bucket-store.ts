@@ -27,8 +27,8 @@ import {
   newBucket,
   states,
   withConfig,
+  withConsumed,
   withCounted,
-  withTaken,
 } from "./embedded-bucket.ts";
 import { EmbeddedFastPath } from "./embedded-fast-path.ts";
 import type { FastTable } from "./fast-table.ts";
@@ -111,7 +111,7 @@ export class EmbeddedBucketStore implements BucketStore {
       if (live === undefined) return;
       const bucket = this.#counted(entityId, resource, stored, live, now);
       const deltas = new Map(config.limits.map(({ name }, at) => [name, deltasMilli[at] ?? 0]));
-      const change = config.bypass === true ? withCounted : withTaken;
+      const change = config.bypass === true ? withCounted : withConsumed;
       const limits = bucket.limits.map((limit) => change(limit, deltas.get(limit.name) ?? 0, now));
       const events = bucket.events + acquires;
       this.#write(entityId, resource, { ...bucket, limits, events }, config, now, false);
@@ -328,7 +328,7 @@ export class EmbeddedBucketStore implements BucketStore {
     const amounts = new Map(
       leg.config.limits.map(({ name }, at) => [name, leg.amountsMilli[at] ?? 0]),
     );
-    const change = leg.config.bypass === true ? withCounted : withTaken;
+    const change = leg.config.bypass === true ? withCounted : withConsumed;
     const limits = bucket.limits.map((limit) => change(limit, amounts.get(limit.name) ?? 0, now));
     const takes = leg.amountsMilli.some((amount) => amount > 0);
     const consumed = { ...bucket, limits, events: bucket.events + (takes ? 1 : 0) };

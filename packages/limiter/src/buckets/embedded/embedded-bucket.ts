@@ -92,7 +92,11 @@ export function withConfig(
  * Consumes without asking; a negative amount refunds. What is refunded, or not touched, keeps its
  * time: only what is consumed settles how much time has been used.
  */
-export function withTaken(limit: EmbeddedLimit, amountMilli: number, nowMs: number): EmbeddedLimit {
+export function withConsumed(
+  limit: EmbeddedLimit,
+  amountMilli: number,
+  nowMs: number,
+): EmbeddedLimit {
   if (amountMilli === 0) return limit;
   const { level, rate } = limit;
   return {

@@ -37,7 +37,7 @@ export class FastConsume implements FastOutcome, OnlyBucket {
     return this.milli.slice(0, this.milli.length / 2);
   }
 
-  takenMilli(at: number): number {
+  consumedMilli(at: number): number {
     return this.milli[at] as number;
   }
 

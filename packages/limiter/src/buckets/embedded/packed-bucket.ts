@@ -185,9 +185,9 @@ export class PackedBucket {
   }
 
   /**
-   * Corrects what was consumed, in place; false, with nothing done: use the slow path. A refund
-   * keeps the time of its limit, as in `withTaken`; a debt takes the slow path, because the bucket
-   * must then be kept for longer.
+   * Adjusts what was consumed, in place; false, with nothing done: use the slow path. A refund
+   * keeps the time of its limit, as in `withConsumed`; a debt takes the slow path, because the
+   * bucket must then be kept for longer.
    */
   adjust(
     limits: readonly Limit[],

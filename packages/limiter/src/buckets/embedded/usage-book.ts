@@ -39,7 +39,7 @@ export interface UsageBounds {
 /** Windows whose entities are known by name; of others they are counted again. */
 const WINDOWS_MAX = 256;
 
-interface Place {
+interface SnapshotPlace {
   readonly subject: UsageSubject;
   readonly type: WindowType;
   readonly startMs: number;
@@ -77,7 +77,7 @@ class UsageBook {
   }
 
   /** Whether the entity has a snapshot of its own, or gets one. */
-  #admits(place: Place, events: number): boolean {
+  #admits(place: SnapshotPlace, events: number): boolean {
     const { entityId } = place.subject;
     const window = this.#window(place);
     const known = window.events.get(entityId);
@@ -92,7 +92,7 @@ class UsageBook {
   }
 
   /** Moves the least busy entity to the others, if this one is busier. */
-  #makesRoom(place: Place, window: WindowEntities, events: number): boolean {
+  #makesRoom(place: SnapshotPlace, window: WindowEntities, events: number): boolean {
     if (events <= window.fewest) return false;
     let least: string | undefined;
     window.fewest = Number.POSITIVE_INFINITY;
@@ -118,7 +118,7 @@ class UsageBook {
     return true;
   }
 
-  #window(place: Place): WindowEntities {
+  #window(place: SnapshotPlace): WindowEntities {
     const { subject, type, startMs } = place;
     const name = `${subject.namespaceId} ${subject.resource} ${type} ${startMs}`;
     const known = this.#windows.get(name);
@@ -129,7 +129,7 @@ class UsageBook {
     return window;
   }
 
-  #write({ subject, type, startMs }: Place, usage: PendingUsage): void {
+  #write({ subject, type, startMs }: SnapshotPlace, usage: PendingUsage): void {
     const { retentionDays } = this.#bounds;
     this.#items.update(
       usageKey(subject, type, startMs),
@@ -138,10 +138,10 @@ class UsageBook {
   }
 }
 
-function keyOf({ subject, type, startMs }: Place): Key {
+function keyOf({ subject, type, startMs }: SnapshotPlace): Key {
   return usageKey(subject, type, startMs);
 }
 
-function otherIn(place: Place): Place {
+function otherIn(place: SnapshotPlace): SnapshotPlace {
   return { ...place, subject: { ...place.subject, entityId: OTHER_ENTITIES } };
 }

@@ -88,7 +88,7 @@ export class Adjustments {
   }
 }
 
-/** Adjustments that may share a write: of one shard, by limits of the same names, in one direction. */
+/** Adjustments that may share a write: one shard, limits of the same names, one direction. */
 function placeOf(adjustment: Adjustment): string {
   const { shard, config, deltasMilli } = adjustment;
   const names = config.limits.map(({ name }) => name).join(" ");

@@ -6,10 +6,10 @@ import type { Leg, LegOutcome, Link } from "../../leg.ts";
 import { effectiveLink, linkIn, sameLink } from "../../link.ts";
 import type { BucketStates } from "../state/bucket-states.ts";
 import type { CachedState } from "../state/cached-states.ts";
-import type { Answer } from "./step.ts";
+import type { ConsumeAnswer } from "./step.ts";
 
 /** Leg by leg; missing for those that were not reached or failed. */
-export type Answers = readonly (Answer | undefined)[];
+export type Answers = readonly (ConsumeAnswer | undefined)[];
 
 /** Returns whether one of several resources refuses the call, whatever the others answer. */
 export function isRefusedAnyway(legs: readonly Leg[], answers: Answers): boolean {
@@ -38,10 +38,10 @@ export function isCertain(
   });
 }
 
-type Consumed = Extract<Answer, { kind: "consumed" }>;
+type Consumed = Extract<ConsumeAnswer, { kind: "consumed" }>;
 
 export function areConsumed(
-  answers: readonly (Answer | undefined)[],
+  answers: readonly (ConsumeAnswer | undefined)[],
 ): answers is readonly Consumed[] {
   return answers.every((answer) => answer?.kind === "consumed");
 }
@@ -88,7 +88,7 @@ export function refusedBy(
 
 /** A leg that was consumed and refunded shows what it had before. */
 export function balancesBefore(
-  answer: Answer | undefined,
+  answer: ConsumeAnswer | undefined,
   leg: Leg,
 ): readonly number[] | undefined {
   if (answer === undefined || answer.kind === "outdated") return undefined;

@@ -11,7 +11,7 @@
 import { exceeds, fits, gatesOf } from "../../gating.ts";
 import type { Leg } from "../../leg.ts";
 import type { BucketStates } from "../state/bucket-states.ts";
-import type { Answer } from "./step.ts";
+import type { ConsumeAnswer } from "./step.ts";
 
 export type LegsStep =
   /** Reads legs of which nothing is known: only then the scarce ones can go first. */
@@ -24,7 +24,7 @@ export interface LegsHistory {
   /** The legs of which nothing was known were read. */
   readonly isRead: boolean;
   /** Aligned with the legs; missing for those that were not reached or failed. */
-  readonly answers: readonly (Answer | undefined)[];
+  readonly answers: readonly (ConsumeAnswer | undefined)[];
   readonly failures: readonly unknown[];
   readonly isRefunded: boolean;
   /** What the refused legs have after the refund. */
@@ -112,15 +112,15 @@ function afterStop(history: LegsHistory): LegsStep | undefined {
   return { do: "weigh", legs: refused };
 }
 
-function isPending(answer: Answer | undefined): answer is undefined {
+function isPending(answer: ConsumeAnswer | undefined): answer is undefined {
   return answer === undefined;
 }
 
-function isConsumed(answer: Answer | undefined): boolean {
+function isConsumed(answer: ConsumeAnswer | undefined): boolean {
   return answer?.kind === "consumed";
 }
 
-function isRefused(answer: Answer | undefined): boolean {
+function isRefused(answer: ConsumeAnswer | undefined): boolean {
   return answer?.kind === "refused";
 }
 

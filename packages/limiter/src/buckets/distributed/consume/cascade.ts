@@ -16,7 +16,7 @@ import {
 } from "./cascade-steps.ts";
 import type { Consumer } from "./consumer.ts";
 import { drive } from "./driver.ts";
-import type { Answer } from "./step.ts";
+import type { ConsumeAnswer } from "./step.ts";
 
 export interface CascadeParts {
   readonly states: BucketStates;
@@ -64,7 +64,7 @@ export class Cascade {
   /** Refunds what the legs were answered with. */
   async refund(
     legs: readonly Leg[],
-    answers: readonly (Answer | undefined)[],
+    answers: readonly (ConsumeAnswer | undefined)[],
     { deadline, onRefunded }: Pick<CascadeOptions, "deadline" | "onRefunded">,
   ): Promise<void> {
     const refunds = legs.flatMap((leg, position) => {

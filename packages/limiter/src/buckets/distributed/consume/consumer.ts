@@ -13,17 +13,17 @@ import type { Leg } from "../../leg.ts";
 import { GROUP_MAX } from "../plan/group-plan.ts";
 import { Alarm } from "./alarm.ts";
 import type { Driver } from "./driver.ts";
-import { Group, Waiter } from "./group.ts";
+import { ConsumeGroup, WaitingConsume } from "./group.ts";
 import { FULL_PACE, goesNow, type Pace } from "./pacing.ts";
-import type { Answer } from "./step.ts";
+import type { ConsumeAnswer } from "./step.ts";
 
 /** Its `then` runs a function at the end of this turn, at less cost than `queueMicrotask`. */
 const SOON = Promise.resolve();
 
 /** The consumes of one bucket. */
-export class Queue {
+export class ConsumeQueue {
   readonly id: string;
-  readonly waiting: Waiter[] = [];
+  readonly waiting: WaitingConsume[] = [];
   readonly alarm: Alarm;
   pace: Pace = FULL_PACE;
   underWay = 0;
@@ -45,10 +45,10 @@ export class Queue {
   }
 
   /** Removes the first waiters that have the same limits as the first, up to a bound. */
-  take(bound: number, config = this.waiting[0]?.leg.config): Waiter[] {
+  take(bound: number, config = this.waiting[0]?.leg.config): WaitingConsume[] {
     if (config === undefined) return [];
-    const taken: Waiter[] = [];
-    const left: Waiter[] = [];
+    const taken: WaitingConsume[] = [];
+    const left: WaitingConsume[] = [];
     for (const waiter of this.waiting) {
       if (!waiter.isOpen) continue;
       const joins = taken.length < bound && isSameConfig(waiter.leg.config, config);
@@ -60,7 +60,7 @@ export class Queue {
 }
 
 export class Consumer {
-  readonly #queues = new Map<string, Queue>();
+  readonly #queues = new Map<string, ConsumeQueue>();
   readonly #driver: Driver;
   readonly #alarm: Alarm;
 
@@ -70,11 +70,11 @@ export class Consumer {
   }
 
   /** Consumes from one bucket, or refuses by the newest state of it. */
-  consume(leg: Leg, deadline: Deadline, signal?: AbortSignal): Promise<Answer> {
+  consume(leg: Leg, deadline: Deadline, signal?: AbortSignal): Promise<ConsumeAnswer> {
     const id = bucketId(leg);
     const queue = this.#queueOf(id);
     return new Promise((resolve, reject) => {
-      const waiter = new Waiter(leg, deadline, resolve, reject);
+      const waiter = new WaitingConsume(leg, deadline, resolve, reject);
       queue.waiting.push(waiter);
       if (queue.goesNow) this.#schedule(queue);
       else this.#await(queue, waiter, signal);
@@ -82,7 +82,7 @@ export class Consumer {
   }
 
   /** Consumes of the same turn are all here before this runs. */
-  #schedule(queue: Queue): void {
+  #schedule(queue: ConsumeQueue): void {
     if (queue.isScheduled) return;
     queue.isScheduled = true;
     void SOON.then(() => {
@@ -92,7 +92,7 @@ export class Consumer {
   }
 
   /** A consume that waits behind others ends at its deadline, or when its caller gives up. */
-  #await(queue: Queue, waiter: Waiter, signal: AbortSignal | undefined): void {
+  #await(queue: ConsumeQueue, waiter: WaitingConsume, signal: AbortSignal | undefined): void {
     queue.alarm.watch(waiter);
     if (signal === undefined) return;
     const leave = () => {
@@ -105,28 +105,28 @@ export class Consumer {
     waiter.onEnd = () => signal.removeEventListener("abort", leave);
   }
 
-  #queueOf(id: string): Queue {
+  #queueOf(id: string): ConsumeQueue {
     const known = this.#queues.get(id);
     if (known !== undefined) return known;
-    const queue = new Queue(id, this.#alarm);
+    const queue = new ConsumeQueue(id, this.#alarm);
     this.#queues.set(id, queue);
     return queue;
   }
 
-  #start(queue: Queue): void {
+  #start(queue: ConsumeQueue): void {
     while (queue.goesNow) {
       const members = queue.take(GROUP_MAX);
       if (members.length === 0) break;
       queue.underWay += 1;
       queue.lastSize = members.length;
       if (members.length > 1) for (const member of members) queue.alarm.watch(member);
-      void this.#run(queue, new Group(members, this.#driver.nowMs));
+      void this.#run(queue, new ConsumeGroup(members, this.#driver.nowMs));
     }
     // A consume that left meanwhile may leave too few of them for a write.
     for (const waiter of queue.waiting) queue.alarm.watch(waiter);
   }
 
-  async #run(queue: Queue, group: Group): Promise<void> {
+  async #run(queue: ConsumeQueue, group: ConsumeGroup): Promise<void> {
     await this.#driver.run(group, queue);
     queue.underWay -= 1;
     if (queue.waiting.length > 0) this.#schedule(queue);

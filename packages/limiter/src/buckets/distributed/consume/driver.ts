@@ -17,8 +17,8 @@ import type { Splitter } from "../shards/splitter.ts";
 import type { BucketStates } from "../state/bucket-states.ts";
 import type { ShardRequests } from "../state/shard-requests.ts";
 import type { BucketRules } from "../table-traits.ts";
-import type { Queue } from "./consumer.ts";
-import type { Group, Orphan } from "./group.ts";
+import type { ConsumeQueue } from "./consumer.ts";
+import type { ConsumeGroup, Orphan } from "./group.ts";
 import { next } from "./next.ts";
 import { paceAfter, throttledPauseMs } from "./pacing.ts";
 import type { Situation, Step } from "./step.ts";
@@ -80,7 +80,7 @@ export class Driver {
   }
 
   /** Answers all members of a group. Never throws: a failure goes to the members. */
-  async run(group: Group, queue: Queue): Promise<void> {
+  async run(group: ConsumeGroup, queue: ConsumeQueue): Promise<void> {
     const { loads } = this.#splitter;
     if (loads !== undefined) {
       for (const { leg } of group.members) loads.note(leg, leg.config, leg.amountsMilli);
@@ -102,7 +102,7 @@ export class Driver {
     }
   }
 
-  #situation({ name }: Group, queue: Queue): Situation {
+  #situation({ name }: ConsumeGroup, queue: ConsumeQueue): Situation {
     const { clock, random } = this.#context;
     const nowMs = clock();
     return {
@@ -120,7 +120,7 @@ export class Driver {
     };
   }
 
-  #perform(step: Step, group: Group, queue: Queue): Promise<void> | undefined {
+  #perform(step: Step, group: ConsumeGroup, queue: ConsumeQueue): Promise<void> | undefined {
     switch (step.do) {
       case "answer":
         for (const orphan of group.answer(step.answers)) this.#options.onOrphan(orphan);
@@ -138,14 +138,14 @@ export class Driver {
   }
 
   /** Does a step that asks the store; what it says of a key range that is throttled is kept. */
-  #ask(step: AskingStep, group: Group, queue: Queue): Promise<void> {
+  #ask(step: AskingStep, group: ConsumeGroup, queue: ConsumeQueue): Promise<void> {
     return this.#carryOut(step, group, queue).catch((error: unknown) => {
       if (!(error instanceof RateLimiterUnavailable) || !error.keyRange) throw error;
       this.#throttled(shardOf(step), error, group, queue);
     });
   }
 
-  #carryOut(step: AskingStep, group: Group, queue: Queue): Promise<void> {
+  #carryOut(step: AskingStep, group: ConsumeGroup, queue: ConsumeQueue): Promise<void> {
     switch (step.do) {
       case "write":
         return this.#write(step, group, queue);
@@ -172,8 +172,8 @@ export class Driver {
 
   async #write(
     { write }: Extract<Step, { do: "write" }>,
-    group: Group,
-    queue: Queue,
+    group: ConsumeGroup,
+    queue: ConsumeQueue,
   ): Promise<void> {
     const { name, deadline } = group;
     const { shard, atMs } = write;
@@ -194,17 +194,20 @@ export class Driver {
     group.happened({ of: "written", write, bucket });
   }
 
-  async #read({ shard }: Extract<Step, { do: "read" }>, group: Group): Promise<void> {
+  async #read({ shard }: Extract<Step, { do: "read" }>, group: ConsumeGroup): Promise<void> {
     const { bucket } = await this.#requests.read(group.name, shard, group.deadline);
     group.happened({ of: "shown", shard, bucket, askedMs: this.#context.clock() });
   }
 
-  async #readAll({ count }: Extract<Step, { do: "read-all" }>, group: Group): Promise<void> {
+  async #readAll({ count }: Extract<Step, { do: "read-all" }>, group: ConsumeGroup): Promise<void> {
     const shards = await this.#requests.readAll(group.name, count, group.deadline);
     group.happened({ of: "all", count, shards });
   }
 
-  async #create({ members, atMs }: Extract<Step, { do: "create" }>, group: Group): Promise<void> {
+  async #create(
+    { members, atMs }: Extract<Step, { do: "create" }>,
+    group: ConsumeGroup,
+  ): Promise<void> {
     group.sends(members);
     const { ok, bucket } = await this.#requests.create(group, members, atMs, group.deadline);
     group.hears();
@@ -212,7 +215,10 @@ export class Driver {
     group.happened({ of: "shown", shard: 0, bucket, askedMs: this.#context.clock() });
   }
 
-  async #spread({ member, writes }: Extract<Step, { do: "spread" }>, group: Group): Promise<void> {
+  async #spread(
+    { member, writes }: Extract<Step, { do: "spread" }>,
+    group: ConsumeGroup,
+  ): Promise<void> {
     group.sends([member]);
     const ok = await this.#requests.spread(group, member, writes, group.deadline);
     group.hears();
@@ -221,7 +227,7 @@ export class Driver {
 
   async #bringLimits(
     { brings, balancesMilli }: Extract<Step, { do: "limits" }>,
-    group: Group,
+    group: ConsumeGroup,
   ): Promise<void> {
     const { name, deadline } = group;
     const states = await Promise.all(
@@ -237,7 +243,7 @@ export class Driver {
   }
 
   /** Creates a missing shard; its origin may be too busy for that. */
-  async #bringAbout(shard: number, group: Group, queue: Queue): Promise<void> {
+  async #bringAbout(shard: number, group: ConsumeGroup, queue: ConsumeQueue): Promise<void> {
     try {
       await this.#splitter.bringAbout(group.name, shard, group.deadline);
       group.happened({ of: "changed" });
@@ -247,7 +253,7 @@ export class Driver {
     }
   }
 
-  async #settle({ bucket }: Extract<Step, { do: "settle" }>, group: Group): Promise<void> {
+  async #settle({ bucket }: Extract<Step, { do: "settle" }>, group: ConsumeGroup): Promise<void> {
     const { name, deadline } = group;
     this.#settled.settled(name, bucket);
     await this.#splitter.settle(name, deadline);
@@ -255,7 +261,7 @@ export class Driver {
   }
 
   /** Splits a shard where that is allowed. The members were served, and do not depend on it. */
-  async #relieve({ bucket }: Extract<Step, { do: "relieve" }>, group: Group): Promise<void> {
+  async #relieve({ bucket }: Extract<Step, { do: "relieve" }>, group: ConsumeGroup): Promise<void> {
     try {
       await this.#splitter.relieve(bucket, "saturated", group.deadline);
     } catch (error) {
@@ -264,7 +270,7 @@ export class Driver {
   }
 
   /** Reads the throttled shard: another client may have split it already. Splits it otherwise. */
-  async #cool({ shard, cause }: Extract<Step, { do: "cool" }>, group: Group): Promise<void> {
+  async #cool({ shard, cause }: Extract<Step, { do: "cool" }>, group: ConsumeGroup): Promise<void> {
     const { name, config, deadline } = group;
     this.#cooledAtMs.set(`${bucketId(name)}#${shard}`, this.#context.clock());
     group.happened({ of: "cooled", cause });
@@ -283,7 +289,7 @@ export class Driver {
     }
   }
 
-  async #readQuietly({ name, deadline }: Group, shard: number): Promise<void> {
+  async #readQuietly({ name, deadline }: ConsumeGroup, shard: number): Promise<void> {
     try {
       await this.#requests.read(name, shard, deadline);
     } catch (error) {
@@ -291,7 +297,12 @@ export class Driver {
     }
   }
 
-  #throttled(shard: number, cause: RateLimiterUnavailable, group: Group, queue: Queue): void {
+  #throttled(
+    shard: number,
+    cause: RateLimiterUnavailable,
+    group: ConsumeGroup,
+    queue: ConsumeQueue,
+  ): void {
     group.hears();
     this.#states.throttled(group.name, shard);
     this.#count("throttled", group, queue);
@@ -299,15 +310,19 @@ export class Driver {
   }
 
   /** Counts the outcome of a write: for the pace of this process, and for the split policy. */
-  #count(outcome: "consumed" | "throttled", { name, isRetry }: Group, queue: Queue): void {
+  #count(
+    outcome: "consumed" | "throttled",
+    { name, isRetry }: ConsumeGroup,
+    queue: ConsumeQueue,
+  ): void {
     queue.pace = paceAfter(queue.pace, outcome);
     if (!isRetry) this.#splitter.loads?.count(name, this.#states.countOf(name) ?? 1, outcome);
   }
 
   async #wait(
     { ms, cause }: Extract<Step, { do: "wait" }>,
-    group: Group,
-    queue: Queue,
+    group: ConsumeGroup,
+    queue: ConsumeQueue,
   ): Promise<void> {
     const { leftMs } = group.deadline;
     if (leftMs <= (cause === undefined ? 0 : WAIT_MS_MIN)) throw cause ?? tooBusy(TOO_OFTEN);

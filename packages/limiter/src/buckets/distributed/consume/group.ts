@@ -7,10 +7,17 @@ import { tooLate } from "../../../domain/errors/unavailability.ts";
 import type { BucketName } from "../../../records/keys.ts";
 import type { BucketConfig, Leg, ShardPart } from "../../leg.ts";
 import { GROUP_MAX } from "../plan/group-plan.ts";
-import type { Answer, AnsweredMember, History, Member, Outcome, Request } from "./step.ts";
+import type {
+  AnsweredMember,
+  ConsumeAnswer,
+  History,
+  Member,
+  Request,
+  StepOutcome,
+} from "./step.ts";
 
 /** A consume that waits for its answer. */
-export class Waiter implements Member {
+export class WaitingConsume implements Member {
   readonly amountsMilli: readonly number[];
   readonly link: Member["link"];
   readonly linkIsFresh: boolean;
@@ -23,13 +30,13 @@ export class Waiter implements Member {
   /** Called once the consume has its answer. */
   onEnd: (() => void) | undefined;
   #isOpen = true;
-  readonly #resolve: (answer: Answer) => void;
+  readonly #resolve: (answer: ConsumeAnswer) => void;
   readonly #reject: (error: unknown) => void;
 
   constructor(
     leg: Leg,
     deadline: Deadline,
-    resolve: (answer: Answer) => void,
+    resolve: (answer: ConsumeAnswer) => void,
     reject: (error: unknown) => void,
   ) {
     this.leg = leg;
@@ -45,7 +52,7 @@ export class Waiter implements Member {
     return this.#isOpen;
   }
 
-  answer(answer: Answer): void {
+  answer(answer: ConsumeAnswer): void {
     this.#end();
     this.#resolve(answer);
   }
@@ -73,16 +80,16 @@ export interface Orphan {
   readonly parts: readonly ShardPart[];
 }
 
-export class Group implements Request {
+export class ConsumeGroup implements Request {
   readonly name: BucketName;
   readonly config: BucketConfig;
   /** A throttled write came before: the split policy counts the first attempt only. */
   isRetry = false;
-  #members: readonly Waiter[];
+  #members: readonly WaitingConsume[];
   #history: History;
   #deadline: Deadline;
 
-  constructor(members: readonly Waiter[], nowMs: number) {
+  constructor(members: readonly WaitingConsume[], nowMs: number) {
     const [first] = members;
     invariant(first !== undefined, "a group has a member");
     this.name = first.leg;
@@ -93,7 +100,7 @@ export class Group implements Request {
     for (const { deadline } of members) this.#deadline = this.#deadline.latest(deadline);
   }
 
-  get members(): readonly Waiter[] {
+  get members(): readonly WaitingConsume[] {
     return this.#members;
   }
 
@@ -119,7 +126,7 @@ export class Group implements Request {
   }
 
   /** Nothing was written, so the group starts over, together with consumes that came meanwhile. */
-  startOver(more: readonly Waiter[], nowMs: number): void {
+  startOver(more: readonly WaitingConsume[], nowMs: number): void {
     this.#members = [...this.#members, ...more];
     invariant(this.#members.length <= Math.max(GROUP_MAX, 1), "a group is bounded");
     for (const { deadline } of more) this.#deadline = this.#deadline.latest(deadline);
@@ -137,7 +144,7 @@ export class Group implements Request {
   answer(answers: readonly AnsweredMember[]): readonly Orphan[] {
     const orphans: Orphan[] = [];
     for (const { member, answer } of answers) {
-      invariant(member instanceof Waiter, "the members of a group wait for their answers");
+      invariant(member instanceof WaitingConsume, "the members of a group wait for their answers");
       if (member.isOpen) member.answer(answer);
       else if (answer.kind === "consumed") orphans.push({ leg: member.leg, parts: answer.parts });
     }
@@ -164,7 +171,7 @@ export class Group implements Request {
   }
 
   /** Returns what members without an answer are decided by: the state that the others have left. */
-  #afterAnswer(): Outcome | undefined {
+  #afterAnswer(): StepOutcome | undefined {
     const { last } = this.#history;
     if (last?.of === "written" || last?.of === "created") {
       const { bucket } = last;
@@ -185,7 +192,7 @@ export class Group implements Request {
     this.#history = { ...this.#history, rested: true };
   }
 
-  happened(last: Outcome): void {
+  happened(last: StepOutcome): void {
     const { sinceMs, rounds } = this.#history;
     // Once all shards were read, each of them may be tried again.
     const tried = last.of === "all" ? new Set<number>() : this.#history.tried;
@@ -213,7 +220,7 @@ function orphanOf(member: Member, shard: number): Orphan {
 }
 
 function legOf(member: Member): Leg {
-  invariant(member instanceof Waiter, "the members of a group wait for their answers");
+  invariant(member instanceof WaitingConsume, "the members of a group wait for their answers");
   return member.leg;
 }
 

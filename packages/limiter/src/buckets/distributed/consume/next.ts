@@ -25,7 +25,15 @@ import { nextOfAll } from "../shards/all-shards.ts";
 import { pickShard } from "../shards/shard-choice.ts";
 import { balancesOf, fullBalances } from "../state/bucket-states.ts";
 import { pauseMs } from "./pacing.ts";
-import type { AnsweredMember, History, Member, Outcome, Request, Situation, Step } from "./step.ts";
+import type {
+  AnsweredMember,
+  History,
+  Member,
+  Request,
+  Situation,
+  Step,
+  StepOutcome,
+} from "./step.ts";
 
 export function next(request: Request, history: History, situation: Situation): readonly Step[] {
   invariant(request.members.length > 0, "a group without members has nothing to decide");
@@ -100,7 +108,7 @@ function refusedLocally(
 /** Decides from a shard that the store has shown in the course of this group. */
 function nextOfShown(
   request: Request,
-  shown: Extract<Outcome, { of: "shown" }>,
+  shown: Extract<StepOutcome, { of: "shown" }>,
   situation: Situation,
 ): readonly Step[] {
   const { shard, bucket, overtaken } = shown;
@@ -173,7 +181,7 @@ function nextOfNothing(request: Request, fresh: boolean, { nowMs }: Situation): 
 /** A write of some members was made; those that did not fit are decided by what it has shown. */
 function afterWrite(
   request: Request,
-  { write, bucket }: Extract<Outcome, { of: "written" }>,
+  { write, bucket }: Extract<StepOutcome, { of: "written" }>,
   situation: Situation,
 ): readonly Step[] {
   const answers = consumed(request, write.members, bucket, situation);
@@ -184,7 +192,7 @@ function afterWrite(
 /** Nothing was written. Waits, unless what was shown meanwhile refuses. */
 function afterThrottling(
   request: Request,
-  cause: Extract<Outcome, { of: "cooled" }>["cause"],
+  cause: Extract<StepOutcome, { of: "cooled" }>["cause"],
   situation: Situation,
 ): readonly Step[] {
   const refused = refusedLocally(request, situation);
@@ -213,7 +221,7 @@ function consumed(
 
 function spreadAnswer(
   { name, config }: Request,
-  { member, writes }: Extract<Outcome, { of: "spread" }>,
+  { member, writes }: Extract<StepOutcome, { of: "spread" }>,
   { states }: Situation,
 ): AnsweredMember {
   const [first] = writes;

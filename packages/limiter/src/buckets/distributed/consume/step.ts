@@ -31,7 +31,7 @@ export interface Request {
 }
 
 /** The end of one consume. */
-export type Answer =
+export type ConsumeAnswer =
   | ({ readonly kind: "consumed" } & LegOutcome)
   | {
       readonly kind: "refused";
@@ -44,7 +44,7 @@ export type Answer =
 
 export interface AnsweredMember {
   readonly member: Member;
-  readonly answer: Answer;
+  readonly answer: ConsumeAnswer;
 }
 
 /** A conditional update that consumes from one shard. */
@@ -97,7 +97,7 @@ export interface SpreadWrite {
 }
 
 /** The result of a step. */
-export type Outcome =
+export type StepOutcome =
   /** The store has shown a shard. */
   | {
       readonly of: "shown";
@@ -127,7 +127,7 @@ export interface History {
   readonly rested: boolean;
   /** The shards that had too little. */
   readonly tried: ReadonlySet<number>;
-  readonly last: Outcome | undefined;
+  readonly last: StepOutcome | undefined;
 }
 
 /** Everything a decision may look at besides the request and its history. */

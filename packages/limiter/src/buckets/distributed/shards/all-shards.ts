@@ -11,11 +11,11 @@ import { effectiveLink, linkIn } from "../../link.ts";
 import type {
   History,
   Member,
-  Outcome,
   Request,
   Situation,
   SpreadWrite,
   Step,
+  StepOutcome,
 } from "../consume/step.ts";
 import { planConsume, type Weight, weigh } from "../plan/consume-plan.ts";
 import { askedAt, fitting, planFor, writeStep } from "../plan/group-plan.ts";
@@ -38,7 +38,7 @@ interface OpenOffer extends Offer, Weight {}
 export function nextOfAll(
   request: Request,
   { sinceMs }: History,
-  { shards, count }: Extract<Outcome, { of: "all" }>,
+  { shards, count }: Extract<StepOutcome, { of: "all" }>,
   situation: Situation,
 ): readonly Step[] {
   if (isStale(shards, count)) return AGAIN;

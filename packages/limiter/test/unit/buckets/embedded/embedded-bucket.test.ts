@@ -8,8 +8,8 @@ import {
   newBucket,
   states,
   withConfig,
+  withConsumed,
   withCounted,
-  withTaken,
 } from "@zae-limiter/limiter/buckets/embedded/embedded-bucket.ts";
 import type { BucketConfig, Leg, Link } from "@zae-limiter/limiter/buckets/leg.ts";
 import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";
@@ -53,11 +53,11 @@ test("limits of a call leave the version and the other limits as they are", () =
 
 test("a consume settles the time, and a refund keeps it", () => {
   const later = NOW + 6000;
-  expect(withTaken(limitWith(4000), 2000, later)).toMatchObject({
+  expect(withConsumed(limitWith(4000), 2000, later)).toMatchObject({
     level: { tokensMilli: 3000, refilledAtMs: later },
     consumedMilli: 2000,
   });
-  expect(withTaken(limitWith(4000), -2000, later)).toMatchObject({
+  expect(withConsumed(limitWith(4000), -2000, later)).toMatchObject({
     level: { tokensMilli: 6000, refilledAtMs: NOW },
     consumedMilli: -2000,
   });
@@ -67,7 +67,7 @@ test("a count leaves the balance, and a change by nothing leaves the limit", () 
   const limit = limitWith(4000);
   expect(withCounted(limit, 2000)).toMatchObject({ level: limit.level, consumedMilli: 2000 });
   expect(withCounted(limit, 0)).toBe(limit);
-  expect(withTaken(limit, 0, NOW + 1)).toBe(limit);
+  expect(withConsumed(limit, 0, NOW + 1)).toBe(limit);
 });
 
 test("a total that leaves the safe integers goes on as a bigint", () => {

@@ -2,7 +2,7 @@ import {
   balanceMilli,
   type EmbeddedBucket,
   type EmbeddedLimit,
-  withTaken,
+  withConsumed,
 } from "@zae-limiter/limiter/buckets/embedded/embedded-bucket.ts";
 import {
   type FastConfig,
@@ -200,7 +200,7 @@ property(
       const isEnough = balanceMilli(slow, nowMs) >= amount * 1000;
       const result = fast.consume({ ...REQUEST, consume: { a: amount } }, false, nowMs);
       expect(result?.granted).toBe(amount === 0 || isEnough);
-      if (isEnough) slow = withTaken(slow, amount * 1000, nowMs);
+      if (isEnough) slow = withConsumed(slow, amount * 1000, nowMs);
     }
     expect(fast.unpacked().limits).toEqual([slow]);
   },

@@ -1,7 +1,7 @@
 import {
   balanceMilli,
   type EmbeddedLimit,
-  withTaken,
+  withConsumed,
 } from "@zae-limiter/limiter/buckets/embedded/embedded-bucket.ts";
 import {
   heldAt,
@@ -38,10 +38,10 @@ property<[number, number, number]>(
     expect(held).toBe(balanceMilli(limit, nowMs));
     const amount = Math.min(1 + delta, held);
     if (amount > 0) takeAt(numbers, 1, limit.rate, held, amount, nowMs);
-    const taken = amount > 0 ? withTaken(limit, amount, nowMs) : limit;
+    const taken = amount > 0 ? withConsumed(limit, amount, nowMs) : limit;
     expect(limitsIn(numbers, limit)).toEqual([OTHER, taken]);
     refundAt(numbers, 1, 1 + delta);
-    expect(limitsIn(numbers, limit)).toEqual([OTHER, withTaken(taken, -1 - delta, nowMs)]);
+    expect(limitsIn(numbers, limit)).toEqual([OTHER, withConsumed(taken, -1 - delta, nowMs)]);
   },
   2000,
 );

@@ -1,12 +1,12 @@
 /**
- * Which actors share a write: the consumes and adjustments of each are noted where they join a group,
+ * Which actors share a write: consumes and adjustments of each are noted where they join a group,
  * and each group makes its calls in the name of all its members.
  */
 
 import { Adjuster } from "@zae-limiter/limiter/buckets/distributed/consume/adjuster.ts";
 import { Adjustments } from "@zae-limiter/limiter/buckets/distributed/consume/adjustments.ts";
 import { Consumer } from "@zae-limiter/limiter/buckets/distributed/consume/consumer.ts";
-import { Waiter } from "@zae-limiter/limiter/buckets/distributed/consume/group.ts";
+import { WaitingConsume } from "@zae-limiter/limiter/buckets/distributed/consume/group.ts";
 import type { Member } from "@zae-limiter/limiter/buckets/distributed/consume/step.ts";
 import { ShardRequests } from "@zae-limiter/limiter/buckets/distributed/state/shard-requests.ts";
 import type { Adjustment, BucketConfig, Leg } from "@zae-limiter/limiter/buckets/leg.ts";
@@ -42,7 +42,7 @@ function sharesOf(parts: readonly Part[]): Shares | undefined {
 }
 
 function partOf(member: Member): Part {
-  if (!(member instanceof Waiter)) throw new Error("a member that does not wait");
+  if (!(member instanceof WaitingConsume)) throw new Error("a member that does not wait");
   const { leg } = member;
   return { of: leg, config: leg.config, amountsMilli: leg.amountsMilli };
 }
@@ -112,7 +112,7 @@ export function followSharers(): void {
       writes,
       end,
     ) {
-      const actor = actors.get((member as Waiter).leg);
+      const actor = actors.get((member as WaitingConsume).leg);
       const work = () => spread.call(this, request, member, writes, end);
       return actor === undefined ? work() : ACTOR.run(actor, work);
     });

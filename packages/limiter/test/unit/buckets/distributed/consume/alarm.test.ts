@@ -1,6 +1,6 @@
 import { Deadline } from "@zae-limiter/limiter/base/deadline.ts";
 import { Alarm } from "@zae-limiter/limiter/buckets/distributed/consume/alarm.ts";
-import { Waiter } from "@zae-limiter/limiter/buckets/distributed/consume/group.ts";
+import { WaitingConsume } from "@zae-limiter/limiter/buckets/distributed/consume/group.ts";
 import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";
 import { configOf } from "@zae-limiter/test-support/table.ts";
 import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
@@ -17,7 +17,7 @@ function watched() {
   const ended: [name: string, atMs: number][] = [];
   const watch = (name: string, timeoutMs: number) => {
     const end = () => ended.push([name, time.timer.nowMs()]);
-    const waiter = new Waiter(LEG, new Deadline(time.timer, timeoutMs), end, end);
+    const waiter = new WaitingConsume(LEG, new Deadline(time.timer, timeoutMs), end, end);
     alarm.watch(waiter);
     return waiter;
   };

@@ -7,7 +7,7 @@ import {
   refusedBy,
   refusedLocally,
 } from "@zae-limiter/limiter/buckets/distributed/consume/answers.ts";
-import type { Answer } from "@zae-limiter/limiter/buckets/distributed/consume/step.ts";
+import type { ConsumeAnswer } from "@zae-limiter/limiter/buckets/distributed/consume/step.ts";
 import type { SeenBucket } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
 import type { Leg, Link } from "@zae-limiter/limiter/buckets/leg.ts";
 import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";
@@ -16,8 +16,8 @@ import { describe, expect, test } from "vitest";
 import { NOW, shardOf, situationOf } from "../known.ts";
 
 const PARENT: Link = { cascade: true, parentId: "team" };
-const REFUSED: Answer = { kind: "refused", balancesMilli: [1000], local: false };
-const OUTDATED: Answer = { kind: "outdated" };
+const REFUSED: ConsumeAnswer = { kind: "refused", balancesMilli: [1000], local: false };
+const OUTDATED: ConsumeAnswer = { kind: "outdated" };
 
 function legOf(resource: string, more: Partial<Leg> = {}): Leg {
   return {
@@ -27,7 +27,7 @@ function legOf(resource: string, more: Partial<Leg> = {}): Leg {
   };
 }
 
-function consumed(balance: number): Answer {
+function consumed(balance: number): ConsumeAnswer {
   return { kind: "consumed", parts: [], link: UNLINKED, balancesMilli: [balance] };
 }
 
@@ -60,7 +60,7 @@ test("a refusal by another resource is certain, whatever leads to the parents of
   expect(isCertain(legs, [undefined, undefined, [1000]], () => false)).toBe(true);
 });
 
-test.each<[string, (Answer | undefined)[], boolean]>([
+test.each<[string, (ConsumeAnswer | undefined)[], boolean]>([
   ["all legs consumed", [consumed(1), consumed(2)], true],
   ["a leg refused", [consumed(1), REFUSED], false],
   ["a leg without an answer", [consumed(1), undefined], false],
@@ -75,7 +75,7 @@ test("links that are as the legs were made are no change, and one that differs t
   expect(changedLinks(legs, [{ link: PARENT }, { link: PARENT }])).toEqual([PARENT, PARENT]);
 });
 
-test.each<[string, Answer | undefined, number[] | undefined]>([
+test.each<[string, ConsumeAnswer | undefined, number[] | undefined]>([
   ["that was consumed", consumed(7000), [10_000]],
   ["that was refused", REFUSED, [1000]],
   ["whose limits are outdated", OUTDATED, undefined],

@@ -5,16 +5,16 @@ import {
   newLegsHistory,
   nextOfLegs,
 } from "@zae-limiter/limiter/buckets/distributed/consume/cascade-steps.ts";
-import type { Answer } from "@zae-limiter/limiter/buckets/distributed/consume/step.ts";
+import type { ConsumeAnswer } from "@zae-limiter/limiter/buckets/distributed/consume/step.ts";
 import type { Leg } from "@zae-limiter/limiter/buckets/leg.ts";
 import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";
 import { configOf } from "@zae-limiter/test-support/table.ts";
 import { expect, test } from "vitest";
 import { shardOf, situationOf } from "../known.ts";
 
-const CONSUMED: Answer = { kind: "consumed", parts: [], link: UNLINKED, balancesMilli: [0] };
-const REFUSED: Answer = { kind: "refused", balancesMilli: [0], local: false };
-const OUTDATED: Answer = { kind: "outdated" };
+const CONSUMED: ConsumeAnswer = { kind: "consumed", parts: [], link: UNLINKED, balancesMilli: [0] };
+const REFUSED: ConsumeAnswer = { kind: "refused", balancesMilli: [0], local: false };
+const OUTDATED: ConsumeAnswer = { kind: "outdated" };
 
 /** A leg on the bucket of which states are known, or on one of which nothing is. */
 function legOf(tokens: number, entityId = "e"): Leg {

@@ -1,10 +1,13 @@
 import { Deadline } from "@zae-limiter/limiter/base/deadline.ts";
 import {
-  Group,
+  ConsumeGroup,
   newHistory,
-  Waiter,
+  WaitingConsume,
 } from "@zae-limiter/limiter/buckets/distributed/consume/group.ts";
-import type { Answer, Outcome } from "@zae-limiter/limiter/buckets/distributed/consume/step.ts";
+import type {
+  ConsumeAnswer,
+  StepOutcome,
+} from "@zae-limiter/limiter/buckets/distributed/consume/step.ts";
 import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";
 import { RateLimiterUnavailable } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { configOf } from "@zae-limiter/test-support/table.ts";
@@ -13,8 +16,8 @@ import { expect, test } from "vitest";
 import { NOW, shardOf } from "../known.ts";
 
 const CONFIG = configOf(["a:10/day"]);
-const REFUSED: Answer = { kind: "refused", balancesMilli: [0], local: false };
-const CONSUMED: Answer = {
+const REFUSED: ConsumeAnswer = { kind: "refused", balancesMilli: [0], local: false };
+const CONSUMED: ConsumeAnswer = {
   ...{ kind: "consumed", link: UNLINKED, balancesMilli: [0] },
   parts: [{ shard: 1, amountsMilli: [2000] }],
 };
@@ -27,26 +30,29 @@ function waiting(tokens: number, timeoutMs = 1000) {
     ...{ link: UNLINKED, linkIsFresh: true },
   };
   const end = (result: unknown) => ends.push(result);
-  return { waiter: new Waiter(leg, new Deadline(timer, timeoutMs), end, end), ends };
+  return { waiter: new WaitingConsume(leg, new Deadline(timer, timeoutMs), end, end), ends };
 }
 
-function written(members: readonly Waiter[]): Outcome {
+function written(members: readonly WaitingConsume[]): StepOutcome {
   const bucket = shardOf(4, { shard: 1, shardCount: 2 });
-  const write = { members, atMs: NOW } as unknown as Extract<Outcome, { of: "written" }>["write"];
+  const write = { members, atMs: NOW } as unknown as Extract<
+    StepOutcome,
+    { of: "written" }
+  >["write"];
   return { of: "written", write, bucket };
 }
 
 test("a group has the bucket and the limits of its members, and the latest deadline", () => {
   const members = [waiting(1, 100), waiting(2, 900), waiting(3, 300)].map(({ waiter }) => waiter);
-  const group = new Group(members, NOW);
+  const group = new ConsumeGroup(members, NOW);
   expect([group.name.entityId, group.config, group.members.length]).toEqual(["e", CONFIG, 3]);
   expect(group.deadline.atMs).toBe(900);
-  expect(() => new Group([], NOW)).toThrow(/has a member/);
+  expect(() => new ConsumeGroup([], NOW)).toThrow(/has a member/);
 });
 
 test("a member is answered once, and leaves the group", () => {
   const [one, other] = [waiting(1), waiting(2)];
-  const group = new Group([one.waiter, other.waiter], NOW);
+  const group = new ConsumeGroup([one.waiter, other.waiter], NOW);
   expect(group.answer([{ member: one.waiter, answer: REFUSED }])).toEqual([]);
   expect([one.ends, other.ends, group.members]).toEqual([[REFUSED], [], [other.waiter]]);
   expect(() => one.waiter.answer(REFUSED)).toThrow(/answered once/);
@@ -54,7 +60,7 @@ test("a member is answered once, and leaves the group", () => {
 
 test("what was consumed for a member whose time was over is returned as an orphan", () => {
   const { waiter, ends } = waiting(2);
-  const group = new Group([waiter], NOW);
+  const group = new ConsumeGroup([waiter], NOW);
   waiter.expire();
   expect(group.answer([{ member: waiter, answer: CONSUMED }])).toEqual([
     { leg: waiter.leg, parts: [{ shard: 1, amountsMilli: [2000] }] },
@@ -74,7 +80,7 @@ test.each([
 
 test("what the last write consumed for members that have all ended is abandoned", () => {
   const { waiter } = waiting(2);
-  const group = new Group([waiter], NOW);
+  const group = new ConsumeGroup([waiter], NOW);
   group.happened(written([waiter]));
   waiter.expire();
   group.dropEnded();
@@ -85,7 +91,7 @@ test("what the last write consumed for members that have all ended is abandoned"
 
 test("after an answer the others are decided by the state that the write has left", () => {
   const [one, other] = [waiting(1), waiting(2)];
-  const group = new Group([one.waiter, other.waiter], NOW);
+  const group = new ConsumeGroup([one.waiter, other.waiter], NOW);
   group.happened(written([one.waiter]));
   group.answer([{ member: one.waiter, answer: CONSUMED }]);
   expect(group.history).toMatchObject({
@@ -95,7 +101,7 @@ test("after an answer the others are decided by the state that the write has lef
 });
 
 test("shards that had too little are remembered until all shards were read", () => {
-  const group = new Group([waiting(1).waiter], NOW);
+  const group = new ConsumeGroup([waiting(1).waiter], NOW);
   group.pass(3);
   group.pass(5);
   expect([[...group.history.tried], group.history.rounds]).toEqual([[3, 5], 2]);
@@ -106,7 +112,7 @@ test("shards that had too little are remembered until all shards were read", () 
 });
 
 test("a group that starts over takes newcomers along and forgets what it tried", () => {
-  const group = new Group([waiting(1, 100).waiter], NOW);
+  const group = new ConsumeGroup([waiting(1, 100).waiter], NOW);
   group.pass(3);
   group.startOver([waiting(2, 700).waiter], NOW + 9);
   expect(group.members).toHaveLength(2);
@@ -118,7 +124,7 @@ test("a failure says to each member whether something may have been written for 
   const [sent, unsent] = [waiting(1), waiting(2)];
   sent.waiter.isSent = true;
   const error = new RateLimiterUnavailable("down", { reason: "timeout", nothingWritten: false });
-  new Group([sent.waiter, unsent.waiter], NOW).fail(error);
+  new ConsumeGroup([sent.waiter, unsent.waiter], NOW).fail(error);
   expect(sent.ends).toEqual([error]);
   expect(unsent.ends).toMatchObject([{ nothingWritten: true, reason: "timeout", cause: error }]);
 });
