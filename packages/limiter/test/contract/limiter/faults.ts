@@ -9,6 +9,7 @@ import {
 } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import type { Key } from "@zae-limiter/limiter/storage/item.ts";
 import type { ItemStore, Write } from "@zae-limiter/limiter/storage/item-store.ts";
+import { ITEM_TABLE, type ItemTable } from "@zae-limiter/limiter/storage/item-table.ts";
 import {
   drip,
   type FakeAnswer,
@@ -93,6 +94,30 @@ export function faultyItems(items: ItemStore, faults: Faults): ItemStore {
       };
     },
   });
+}
+
+/** A table that fails as an adapter would report it. */
+export function faultyTable(table: ItemTable, faults: Faults): ItemTable {
+  const faulty =
+    <Given, Rest extends unknown[], Answer>(
+      operation: "getMany" | "transact",
+      call: (given: Given, ...rest: Rest) => Promise<Answer>,
+    ) =>
+    async (given: Given, ...rest: Rest): Promise<Answer> => {
+      const lost = passes(faults, { operation, partition: "" });
+      const answer = await call(given, ...rest);
+      if (lost) throw unavailable("timeout", operation === "getMany");
+      return answer;
+    };
+  return {
+    [ITEM_TABLE]: true,
+    read: faulty("getMany", table.read.bind(table)),
+    commit: faulty("transact", table.commit.bind(table)),
+    page: faulty("getMany", table.page.bind(table)),
+    log: faulty("getMany", table.log.bind(table)),
+    // Other openings use the same table.
+    close: async () => undefined,
+  };
 }
 
 /** Throws what the request meets on its way, or tells whether its answer gets lost. */

@@ -28,7 +28,7 @@ import { newName } from "@zae-limiter/test-support/stores.ts";
 import type { Reason } from "@zae-limiter/test-support/unless.ts";
 import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
 import { afterAll, afterEach, beforeAll, describe } from "vitest";
-import { type Faults, faultyEndpoint, faultyItems } from "./faults.ts";
+import { Faults, faultyEndpoint, faultyItems, faultyTable } from "./faults.ts";
 import { timed } from "./timed.ts";
 
 const OWN_STORE = new URL("../../../../../examples/own-store/map-table.js", import.meta.url).href;
@@ -256,12 +256,11 @@ async function openItemTable(): Promise<Place> {
     MapTable: new () => ItemTable;
   };
   const table = new MapTable();
-  const close = table.close.bind(table);
-  table.close = async () => undefined;
   return {
     address: "table",
-    open: ({ maxAttempts: _, ...options }) => Repository.over(table, options),
-    close,
+    open: ({ maxAttempts: _, ...options }, faults = new Faults()) =>
+      Repository.over(faultyTable(table, faults), options),
+    close: () => table.close(),
   };
 }
 
