@@ -13,7 +13,7 @@ import {
   type PackageEntries,
 } from "./architecture/graph.ts";
 import { AWAITED, PLACES, QUOTES, WORDY_FOLDERS } from "./architecture/house-rules.ts";
-import { checkerViolations, layerViolations } from "./architecture/layers.ts";
+import { checkerViolations, layerViolations, roomCircles } from "./architecture/layers.ts";
 import { placeViolations, staleExceptions } from "./architecture/places.ts";
 import {
   readDocuments,
@@ -22,7 +22,7 @@ import {
   wordViolations,
 } from "./architecture/plain-words.ts";
 import { untestedPureFiles } from "./architecture/pure-files.ts";
-import { readSources, report, toSource } from "./architecture/source.ts";
+import { readRoomArrows, readSources, report, toSource } from "./architecture/source.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const MANIFEST = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as PackageEntries;
@@ -35,14 +35,16 @@ const BUNDLES = [
 
 describe("this project", () => {
   const files = readSources(ROOT);
-  const simulator = readSources(ROOT, "simulator");
+  const rooms = readRoomArrows(ROOT);
+  const shipped = files.filter(({ path }) => !path.startsWith("packages/simulator/"));
 
   test("the sources are read without misunderstanding: no quote is left where only code should be", () => {
     expect(files.filter(({ words }) => /["'`]/.test(words)).map(({ path }) => path)).toEqual([]);
   });
 
-  test("imports of a layer point downwards", () => {
-    expect(report(layerViolations(files))).toBe("");
+  test("imports of a room and of a layer point downwards", () => {
+    expect(report(layerViolations(files, rooms))).toBe("");
+    expect(report(roomCircles(rooms))).toBe("");
   });
 
   test("no file imports itself through others", () => {
@@ -51,7 +53,7 @@ describe("this project", () => {
 
   test("every file is reached from an entry point of the package", () => {
     const entries = [...entryFiles(MANIFEST), ...BUNDLES];
-    expect(report(deadFileViolations(files, entries, AWAITED))).toBe("");
+    expect(report(deadFileViolations(shipped, entries, AWAITED))).toBe("");
   });
 
   test("importing the package loads no driver and no SDK", () => {
@@ -59,21 +61,22 @@ describe("this project", () => {
   });
 
   test("time, randomness, environment and unwanted words stay in their places", () => {
-    expect(report(placeViolations([...files, ...simulator], PLACES))).toBe("");
+    expect(report(placeViolations(files, PLACES))).toBe("");
   });
 
-  test("the simulator has no cycle of imports, and its checkers use nothing that they check", () => {
-    expect(report(cycleViolations([...files, ...simulator]))).toBe("");
-    expect(report(checkerViolations(simulator))).toBe("");
+  test("the checkers of the simulator use nothing that they check", () => {
+    expect(report(checkerViolations(files))).toBe("");
   });
 
   test("every file of buckets without I/O has a unit test of its own name", () => {
     const hasTest = (path: string) => existsSync(join(ROOT, path));
-    expect(report(untestedPureFiles(files, "src/buckets/", hasTest))).toBe("");
+    expect(report(untestedPureFiles(files, "packages/limiter/src/buckets/", hasTest))).toBe("");
   });
 
   test("comments, messages and titles use plain words and comments fit 100 columns", () => {
-    const all = [...files, ...simulator, ...readTexts(ROOT, "test", ".ts")];
+    const tests = [...rooms.keys()].map((room) => `packages/${room}/test`);
+    const texts = ["test", ...tests].flatMap((folder) => readTexts(ROOT, folder, ".ts"));
+    const all = [...files, ...texts];
     const plain = all.filter(({ path }) => !WORDY_FOLDERS.some((at) => path.startsWith(at)));
     expect(report(wordViolations(plain, QUOTES))).toBe("");
     expect(staleQuotes(all, QUOTES)).toEqual([]);
@@ -86,29 +89,39 @@ describe("this project", () => {
   });
 
   test("no exception outlives its reason", () => {
-    expect(report(staleExceptions([...files, ...simulator], PLACES))).toBe("");
+    expect(report(staleExceptions(files, PLACES))).toBe("");
   });
 });
 
 /** A project that keeps every rule, to plant one violation at a time in. */
 const LEGAL = {
-  "src/core/sum.ts": "export const sum = (a: number, b: number) => a + b;\n",
-  "packages/limiter/src/base/clock.ts":
-    'import { sum } from "../core/sum.ts";\nexport const now = () => sum(0, Date.now());\n',
-  "src/storage/port.ts": 'export type { Late } from "./late.ts";\n',
-  "src/storage/late.ts": "export type Late = string;\n",
-  "src/storage/memory/store.ts": 'import { now } from "../../domain/clock.ts";\nnow();\n',
-  "src/storage/sqlite/store.ts": 'export const load = () => import("libsql");\n',
+  "packages/limiter/package.json": "{}",
+  "packages/limiter/src/core/sum.ts": "export const sum = (a: number, b: number) => a + b;\n",
+  "packages/limiter/src/base/clock.ts": "export const now = () => Date.now();\n",
+  "packages/limiter/src/storage/port.ts": 'export type { Late } from "./late.ts";\n',
+  "packages/limiter/src/storage/late.ts": "export type Late = string;\n",
+  "packages/limiter/src/storage/memory/store.ts":
+    'import { now } from "../../base/clock.ts";\n' +
+    'import { sum } from "../../core/sum.ts";\nsum(0, now());\n',
+  "packages/limiter/src/storage/sqlite/store.ts": 'export const load = () => import("libsql");\n',
   "packages/limiter/src/records/keys.ts":
     'import type { Late } from "../storage/port.ts";\nexport type Key = Late;\n',
-  "src/repository/open.ts":
+  "packages/limiter/src/repository/open.ts":
     'import type { Key } from "../records/keys.ts";\n' +
     'export const open = (_: Key) => import("../storage/memory/store.ts");\n' +
     'export const other = () => import("../storage/sqlite/store.ts");\n',
-  "simulator/checkers/rule.ts": 'import type { Late } from "../../src/storage/port.ts";\n',
-  "src/index.ts": 'export { open } from "./repository/open.ts";\n',
+  "packages/limiter/src/index.ts": 'export { open } from "./repository/open.ts";\n',
+  "packages/simulator/package.json": '{ "dependencies": { "@zae-limiter/limiter": "*" } }',
+  "packages/simulator/src/checkers/rule.ts":
+    'import type { Late } from "@zae-limiter/limiter/storage/port.ts";\n',
+  "packages/aws/package.json": '{ "dependencies": { "@zae-limiter/limiter": "*" } }',
+  "packages/aws/src/stack.ts": 'import "@zae-limiter/limiter/index.ts";\n',
+  "packages/cli/package.json":
+    '{ "dependencies": { "@zae-limiter/limiter": "*", "@zae-limiter/aws": "*", "left-pad": "1" } }',
   "packages/cli/src/main.ts":
-    'import { open } from "../index.ts";\nopen(process.env.NAME ?? "any");\n',
+    'import "@zae-limiter/aws/stack.ts";\n' +
+    'import { open } from "@zae-limiter/limiter/index.ts";\nopen(process.env.NAME ?? "any");\n',
+  "src/index.ts": 'export { open } from "@zae-limiter/limiter/index.ts";\n',
 };
 const ENTRIES = ["src/index.ts", "packages/cli/src/main.ts"];
 
@@ -120,11 +133,14 @@ function violationsOf(changes: Readonly<Record<string, string>>): string {
       writeFileSync(join(root, path), text);
     }
     const files = readSources(root);
+    const rooms = readRoomArrows(root);
+    const shipped = files.filter(({ path }) => !path.startsWith("packages/simulator/"));
     return report([
-      ...layerViolations(files),
-      ...checkerViolations(readSources(root, "simulator")),
+      ...layerViolations(files, rooms),
+      ...roomCircles(rooms),
+      ...checkerViolations(files),
       ...cycleViolations(files),
-      ...deadFileViolations(files, ENTRIES, []),
+      ...deadFileViolations(shipped, ENTRIES, []),
       ...eagerPackageViolations(files, "src/index.ts"),
       ...placeViolations(files, PLACES),
     ]);
@@ -146,23 +162,29 @@ describe("the checker", () => {
   test.each<[string, Record<string, string>, RegExp]>([
     [
       "core imports upwards",
-      extended("src/core/sum.ts", 'import type { now } from "../domain/clock.ts";\n'),
-      /^src\/core\/sum\.ts:2 core may import nothing else, but imports src\/domain\/clock\.ts$/,
+      extended(
+        "packages/limiter/src/core/sum.ts",
+        'import type { now } from "../storage/port.ts";\n',
+      ),
+      /^packages\/limiter\/src\/core\/sum\.ts:2 core may import nothing else, but imports packages\/limiter\/src\/storage\/port\.ts$/,
     ],
     [
       "core depends on Node",
-      extended("src/core/sum.ts", 'import "node:fs";\n'),
-      /^src\/core\/sum\.ts:2 core must not depend on a package, but imports "node:fs"$/,
+      extended("packages/limiter/src/core/sum.ts", 'import "node:fs";\n'),
+      /^packages\/limiter\/src\/core\/sum\.ts:2 core must not depend on a package, but imports "node:fs"$/,
     ],
     [
       "an adapter imports another",
-      extended("src/storage/memory/store.ts", 'import "../sqlite/store.ts";\n'),
-      /^src\/storage\/memory\/store\.ts:3 storage\/memory may import .* src\/storage\/sqlite\/store/,
+      extended("packages/limiter/src/storage/memory/store.ts", 'import "../sqlite/store.ts";\n'),
+      /^packages\/limiter\/src\/storage\/memory\/store\.ts:4 storage\/memory may import .* packages\/limiter\/src\/storage\/sqlite\/store/,
     ],
     [
       "the port imports an adapter, even later",
-      extended("src/storage/port.ts", 'export const open = () => import("./memory/store.ts");\n'),
-      /^src\/storage\/port\.ts:2 storage may import core, domain, but imports .*memory/,
+      extended(
+        "packages/limiter/src/storage/port.ts",
+        'export const open = () => import("./memory/store.ts");\n',
+      ),
+      /^packages\/limiter\/src\/storage\/port\.ts:2 storage may import base, core, domain, but imports .*memory/,
     ],
     [
       "records know an adapter",
@@ -170,68 +192,84 @@ describe("the checker", () => {
         "packages/limiter/src/records/keys.ts",
         'export * as m from "../storage/memory/store.ts";\n',
       ),
-      /^src\/records\/keys\.ts:3 records may import core, domain, storage, but imports .*memory/,
+      /^packages\/limiter\/src\/records\/keys\.ts:3 records may import base, core, domain, storage, but imports .*memory/,
     ],
     [
       "a folder that is no layer",
       {
-        "src/utils/all.ts": "",
-        ...extended("packages/cli/src/main.ts", 'import "../utils/all.ts";\n'),
+        "packages/limiter/src/utils/all.ts": "",
+        ...extended("packages/limiter/src/index.ts", 'import "./utils/all.ts";\n'),
       },
-      /src\/utils\/all\.ts:1 "utils" is not a layer of the design/,
+      /packages\/limiter\/src\/utils\/all\.ts:1 "utils" is not a layer of the design/,
     ],
     [
       "one edge imports another",
       {
-        "packages/limiter/src/http/hono.ts": 'import "../infra/stack.ts";\n',
-        "packages/aws/src/stack/stack.ts": "",
-        ...extended("packages/cli/src/main.ts", 'import "../http/hono.ts";\n'),
+        "packages/limiter/src/http/hono.ts": 'import "../llm/format.ts";\n',
+        "packages/limiter/src/llm/format.ts": "",
+        ...extended("packages/cli/src/main.ts", 'import "@zae-limiter/limiter/http/hono.ts";\n'),
       },
-      /^src\/http\/hono\.ts:1 http may import .*, but imports src\/infra\/stack\.ts$/,
+      /^packages\/limiter\/src\/http\/hono\.ts:1 http may import .*, but imports .*llm\/format\.ts$/,
     ],
     [
-      "a part of the package that imports the simulator",
-      extended("packages/cli/src/main.ts", 'import "../../simulator/index.ts";\n'),
-      /^src\/cli\/main\.ts:3 cli may import .*, but imports simulator\/index\.ts$/,
+      "a room that imports one its manifest does not state",
+      extended("packages/aws/src/stack.ts", 'import "@zae-limiter/cli/main.ts";\n'),
+      /^packages\/aws\/src\/stack\.ts:2 aws may import limiter, but imports packages\/cli\/src\/main\.ts/,
+    ],
+    [
+      "a room that imports the package",
+      extended("packages/aws/src/stack.ts", 'import type { open } from "../../../src/index.ts";\n'),
+      /^packages\/aws\/src\/stack\.ts:2 aws may import limiter, but imports src\/index\.ts$/,
+    ],
+    [
+      "rooms in a circle",
+      { "packages/limiter/package.json": '{ "dependencies": { "@zae-limiter/aws": "*" } }' },
+      /^packages\/aws\/package\.json:1 rooms must not name each other in a circle\n.*limiter/,
     ],
     [
       "a checker that uses what it checks",
-      extended("simulator/checkers/rule.ts", 'import "../../src/core/sum.ts";\n'),
-      /^simulator\/checkers\/rule\.ts:2 a checker must not use .*, but imports src\/core\/sum\.ts$/,
+      extended(
+        "packages/simulator/src/checkers/rule.ts",
+        'import "@zae-limiter/limiter/core/sum.ts";\n',
+      ),
+      /^packages\/simulator\/.*rule\.ts:2 a checker must not use .*, but imports .*core\/sum\.ts$/,
     ],
     [
       "a cycle",
       {
-        "src/core/a.ts": 'import "./b.ts";\n',
-        "src/core/b.ts": '\nexport { x } from "./a.ts";\n',
-        ...extended("src/core/sum.ts", 'import "./a.ts";\n'),
+        "packages/limiter/src/core/a.ts": 'import "./b.ts";\n',
+        "packages/limiter/src/core/b.ts": '\nexport { x } from "./a.ts";\n',
+        ...extended("packages/limiter/src/core/sum.ts", 'import "./a.ts";\n'),
       },
-      /^src\/core\/b\.ts:2 closes a cycle of imports: src\/core\/a\.ts -> src\/core\/b\.ts -> /,
+      /^packages\/limiter\/src\/core\/b\.ts:2 closes a cycle of imports: packages\/limiter\/src\/core\/a\.ts -> packages\/limiter\/src\/core\/b\.ts -> /,
     ],
     [
       "a dead file",
-      { "src/core/dead.ts": "" },
-      /^src\/core\/dead\.ts:1 no entry point of the package leads here$/,
+      { "packages/limiter/src/core/dead.ts": "" },
+      /^packages\/limiter\/src\/core\/dead\.ts:1 no entry point of the package leads here$/,
     ],
     [
       "an SDK that is loaded at once",
-      extended("src/repository/open.ts", 'import { x } from "@aws-sdk/client-dynamodb";\n'),
-      /^src\/repository\/open\.ts:4 src\/index\.ts must not load "@aws-sdk\/client-dynamodb"/,
+      extended(
+        "packages/limiter/src/repository/open.ts",
+        'import { x } from "@aws-sdk/client-dynamodb";\n',
+      ),
+      /^packages\/limiter\/src\/repository\/open\.ts:4 src\/index\.ts must not load "@aws-sdk\/client-dynamodb"/,
     ],
     [
       "the wall clock",
-      extended("src/core/sum.ts", "\nDate.now();\n"),
-      /^src\/core\/sum\.ts:3 time is an argument.*: Date\.now$/,
+      extended("packages/limiter/src/core/sum.ts", "\nDate.now();\n"),
+      /^packages\/limiter\/src\/core\/sum\.ts:3 time is an argument.*: Date\.now$/,
     ],
     [
       "a date of now",
-      extended("src/core/sum.ts", "new Date();\nnew Date(5);\n"),
-      /^src\/core\/sum\.ts:2 time is an argument.*: new Date\(\)$/,
+      extended("packages/limiter/src/core/sum.ts", "new Date();\nnew Date(5);\n"),
+      /^packages\/limiter\/src\/core\/sum\.ts:2 time is an argument.*: new Date\(\)$/,
     ],
     [
       "a stopwatch",
       extended("packages/limiter/src/base/clock.ts", "performance.now();\n"),
-      /^src\/domain\/clock\.ts:3 time is an argument.*: performance\.now$/,
+      /^packages\/limiter\/src\/base\/clock\.ts:2 time is an argument.*: performance\.now$/,
     ],
     [
       "a timer, under another name",
@@ -240,8 +278,8 @@ describe("the checker", () => {
     ],
     [
       "randomness",
-      extended("src/core/sum.ts", "Math.random();\n"),
-      /^src\/core\/sum\.ts:2 randomness is an argument.*: Math\.random$/,
+      extended("packages/limiter/src/core/sum.ts", "Math.random();\n"),
+      /^packages\/limiter\/src\/core\/sum\.ts:2 randomness is an argument.*: Math\.random$/,
     ],
     [
       "randomness from Node",
@@ -250,39 +288,39 @@ describe("the checker", () => {
     ],
     [
       "the environment",
-      extended("src/repository/open.ts", "process.env.HOME;\n"),
-      /^src\/repository\/open\.ts:4 the environment is read in one place: process\.env$/,
+      extended("packages/limiter/src/repository/open.ts", "process.env.HOME;\n"),
+      /^packages\/limiter\/src\/repository\/open\.ts:4 the environment is read in one place: process\.env$/,
     ],
     [
       "everything exported",
-      extended("src/index.ts", 'export * from "./core/sum.ts";\n'),
-      /^src\/index\.ts:2 exports are listed by name: export \*$/,
+      extended("packages/limiter/src/index.ts", 'export * from "./core/sum.ts";\n'),
+      /^packages\/limiter\/src\/index\.ts:2 exports are listed by name: export \*$/,
     ],
     [
       "any",
-      extended("src/core/sum.ts", "export const x = {} as any;\n"),
-      /^src\/core\/sum\.ts:2 no any: any$/,
+      extended("packages/limiter/src/core/sum.ts", "export const x = {} as any;\n"),
+      /^packages\/limiter\/src\/core\/sum\.ts:2 no any: any$/,
     ],
     [
       "a default export",
-      extended("src/core/sum.ts", "export { sum as default };\n"),
-      /^src\/core\/sum\.ts:2 no default exports: as default$/,
+      extended("packages/limiter/src/core/sum.ts", "export { sum as default };\n"),
+      /^packages\/limiter\/src\/core\/sum\.ts:2 no default exports: as default$/,
     ],
     [
       "an enum",
-      extended("src/core/sum.ts", "export const enum Side { Left }\n"),
-      /^src\/core\/sum\.ts:2 no enums: enum Side$/,
+      extended("packages/limiter/src/core/sum.ts", "export const enum Side { Left }\n"),
+      /^packages\/limiter\/src\/core\/sum\.ts:2 no enums: enum Side$/,
     ],
     [
       "an unfinished place",
       // In two parts, so that a search for such places does not find this one.
-      extended("src/core/sum.ts", `// ${"TO"}${"DO"}: later\n`),
-      /^src\/core\/sum\.ts:2 nothing left to do/,
+      extended("packages/limiter/src/core/sum.ts", `// ${"TO"}${"DO"}: later\n`),
+      /^packages\/limiter\/src\/core\/sum\.ts:2 nothing left to do/,
     ],
     [
       "a file that is too long",
-      extended("src/core/sum.ts", "sum(1, 2);\n".repeat(400)),
-      /^src\/core\/sum\.ts:401 has 401 lines, at most 400$/,
+      extended("packages/limiter/src/core/sum.ts", "sum(1, 2);\n".repeat(400)),
+      /^packages\/limiter\/src\/core\/sum\.ts:401 has 401 lines, at most 400$/,
     ],
   ])("the checker of the architecture finds %s", (_, changes, expected) => {
     expect(violationsOf(changes)).toMatch(expected);
@@ -303,7 +341,7 @@ describe("the checker", () => {
     const manifest = {
       exports: {
         ".": { types: "./dist/index.d.ts", default: "./dist/index.js" },
-        "./hono": "./dist/http/hono.js",
+        "./hono": "./dist/limiter/http/hono.js",
         "./package.json": "./package.json",
       },
       bin: { "zae-limiter": "dist/cli/main.js" },
@@ -334,17 +372,19 @@ describe("the checker", () => {
 describe("the rule of tests for pure files", () => {
   const found = (text: string, tests: readonly string[] = []) =>
     report(
-      untestedPureFiles([toSource("src/buckets/a.ts", text)], "src/buckets/", (path) =>
-        tests.includes(path),
+      untestedPureFiles(
+        [toSource("packages/limiter/src/buckets/a.ts", text)],
+        "packages/limiter/src/buckets/",
+        (path) => tests.includes(path),
       ),
     );
 
   test("a file with values and without promises needs a test of its name", () => {
     const text = "export function one(): number {\n  return 1; // await\n}\n";
     expect(found(text)).toBe(
-      "src/buckets/a.ts:1 is pure and has no test test/unit/buckets/a.test.ts",
+      "packages/limiter/src/buckets/a.ts:1 is pure and has no test packages/limiter/test/unit/buckets/a.test.ts",
     );
-    expect(found(text, ["test/unit/buckets/a.test.ts"])).toBe("");
+    expect(found(text, ["packages/limiter/test/unit/buckets/a.test.ts"])).toBe("");
   });
 
   test.each([

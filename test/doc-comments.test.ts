@@ -16,8 +16,6 @@ const DECLARATION_PATTERN =
 const MEMBER_PATTERN =
   /^ {2}(?:(?:readonly|static|async|get|set) )*(?!constructor\b|override |private |extends )(\[[^\]]+\]|\w+\b)(?! #)/;
 
-/** The simulator's own parts, which its runs use and users do not. */
-const SIMULATOR_PATTERN = /^src\/testing\/(?:scenarios|simulation)\//;
 const MODIFIERS = ["readonly", "static", "async", "get", "set"];
 
 const files = new Map(readSources(ROOT).map((file) => [file.path, file]));
@@ -80,8 +78,7 @@ test.each(entries)("every name that %s exports has a doc comment", (entry) => {
 });
 
 test.each(entries)("every member of what %s exports has a doc comment", (entry) => {
-  const documented = declarations(entry).filter(({ file }) => !SIMULATOR_PATTERN.test(file.path));
-  const bare = documented.flatMap(({ name, file }) =>
+  const bare = declarations(entry).flatMap(({ name, file }) =>
     undocumentedMembers(linesOf(name, file)).map((member) => `${file.path} ${name}.${member}`),
   );
   expect([...new Set(bare)]).toEqual([]);

@@ -12,6 +12,9 @@ import { build } from "esbuild";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const ROOMS = Object.fromEntries(
+  ["aws", "limiter"].map((room) => [`@zae-limiter/${room}`, join(ROOT, "packages", room, "src")]),
+);
 const run = promisify(execFile);
 
 let upstream: Upstream;
@@ -38,6 +41,7 @@ async function output(name: string): Promise<string> {
     alias: {
       "zae-limiter": join(ROOT, "src/index.ts"),
       "zae-limiter/llm": join(ROOT, "packages/limiter/src/llm/index.ts"),
+      ...ROOMS,
     },
     logLevel: "error",
   });

@@ -7,34 +7,38 @@ import { expect, test } from "vitest";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const filesOf = (folder: string) =>
-  readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
-    .filter((path) => path.endsWith(".ts") && !path.includes("node_modules"))
-    .map((path) => path.replaceAll("\\", "/"));
+  existsSync(join(ROOT, folder))
+    ? readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
+        .filter((path) => path.endsWith(".ts") && !path.includes("node_modules"))
+        .map((path) => path.replaceAll("\\", "/"))
+    : [];
 
-const SOURCES = filesOf("src");
-const UNIT_TESTS = filesOf("test/unit").filter((path) => path.endsWith(".test.ts"));
-const TESTS = filesOf("test").map((path) => ({
-  path,
-  text: readFileSync(join(ROOT, "test", path), "utf8"),
+/** Each room with its sources and its unit tests, by their paths in it. */
+const ROOMS = readdirSync(join(ROOT, "packages")).map((room) => ({
+  room,
+  sources: filesOf(`packages/${room}/src`),
+  unitTests: filesOf(`packages/${room}/test/unit`).filter((path) => path.endsWith(".test.ts")),
 }));
+const TESTS = ["test", ...ROOMS.map(({ room }) => `packages/${room}/test`)].flatMap((folder) =>
+  filesOf(folder).map((path) => read(`${folder}/${path}`)),
+);
 
-/** Tests that are about no file of `src`. */
-const ELSEWHERE = ["doc-comments.test.ts", "docs.test.ts"];
+function read(path: string): { path: string; text: string } {
+  return { path, text: readFileSync(join(ROOT, path), "utf8") };
+}
 
-test("every folder of unit tests is a folder of src", () => {
-  const strange = UNIT_TESTS.filter(
-    (path) =>
-      !ELSEWHERE.includes(path) &&
-      (!path.includes("/") || !existsSync(join(ROOT, "src", dirname(path)))),
-  );
-  expect(strange).toEqual([]);
+test.each(ROOMS)("every folder of unit tests of $room is a folder of its sources", (room) => {
+  const isStrange = (path: string) =>
+    path.includes("/") && !existsSync(join(ROOT, "packages", room.room, "src", dirname(path)));
+  expect(room.unitTests.filter(isStrange)).toEqual([]);
 });
 
-test("a unit test with the name of a source file of its layer is in the folder of that file", () => {
-  const misplaced = UNIT_TESTS.filter((path) => {
+test.each(ROOMS)("a unit test of $room that is named after a source is in its folder", (room) => {
+  const misplaced = room.unitTests.filter((path) => {
     const name = basename(path).replace(".test.ts", ".ts");
     const [layer = ""] = path.split("/");
-    const named = SOURCES.filter((file) => file.startsWith(`${layer}/`) && basename(file) === name);
+    const inLayer = room.sources.filter((file) => file.startsWith(`${layer}/`));
+    const named = inLayer.filter((file) => basename(file) === name);
     return named.length > 0 && !named.some((file) => dirname(file) === dirname(path));
   });
   expect(misplaced).toEqual([]);
@@ -42,7 +46,9 @@ test("a unit test with the name of a source file of its layer is in the folder o
 
 test("every file that is to start first is there, under the name that the order has for it", () => {
   const order = readFileSync(join(ROOT, "test/support/longest-first.ts"), "utf8");
-  const paths = [...order.matchAll(/"(test\/[^"]+)"/g)].map(([, path]) => path as string);
+  const paths = [...order.matchAll(/"((?:packages\/\w+\/)?test\/[^"]+)"/g)].map(
+    ([, path]) => path as string,
+  );
   expect(paths.length).toBeGreaterThan(10);
   expect(paths.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
 });
@@ -54,23 +60,22 @@ const RULES: readonly [string, RegExp, RegExp?][] = [
     /\b(?:it|test|describe|extra)\(\s*["`](?:A\d{3}|[BHNW]\d{1,2}|op \d+)\b/,
   ],
   ["no test is repeated until it passes", /\bretry: \d/],
-  ["a skip names its reason: use itUnless", /\.(?:skipIf|runIf)\(/, /^support\/unless\.ts$/],
+  ["a skip names its reason: use itUnless", /\.(?:skipIf|runIf)\(/, /^test\/support\/unless\.ts$/],
 ];
 
 test.each(RULES)("in every test file %s", (_, pattern, allowed) => {
   const found = TESTS.filter(({ path, text }) => !allowed?.test(path) && pattern.test(text));
-  expect(found.map(({ path }) => path).filter((path) => path !== "test-places.test.ts")).toEqual(
-    [],
-  );
+  expect(
+    found.map(({ path }) => path).filter((path) => path !== "test/test-places.test.ts"),
+  ).toEqual([]);
 });
 
-/** Files with tests: those of `test`, and the contract suite that the package contains. */
+/** Files with tests: those of `test`, and the contract suites that the package contains. */
 const SUITES = [
   ...TESTS.filter(({ path }) => /\.test(?:-d)?\.ts$/.test(path)),
-  ...SOURCES.filter((path) => path.startsWith("testing/item-store-contract/")).map((path) => ({
-    path,
-    text: readFileSync(join(ROOT, "src", path), "utf8"),
-  })),
+  ...filesOf("packages/testing/src/item-store-contract").map((path) =>
+    read(`packages/testing/src/item-store-contract/${path}`),
+  ),
 ];
 
 /** A literal title of a test; those of tables are found by the end of the table. */

@@ -2,6 +2,7 @@
  * What follows from all imports together: cycles, dead files, and what loading the package loads.
  */
 
+import { sourcePath } from "../../scripts/entry-points.mjs";
 import { type Import, importsOf } from "./imports.ts";
 import type { SourceFile, Violation } from "./source.ts";
 
@@ -14,7 +15,7 @@ export interface PackageEntries {
   readonly bin?: Readonly<Record<string, string>>;
 }
 
-/** The source files of the entry points: `./dist/index.js` is `src/index.ts`. */
+/** The source files of the entry points: `./dist/cli/main.js` is `packages/cli/src/main.ts`. */
 export function entryFiles(manifest: PackageEntries): string[] {
   const built = [
     ...Object.values(manifest.exports).map((entry) =>
@@ -22,8 +23,8 @@ export function entryFiles(manifest: PackageEntries): string[] {
     ),
     ...Object.values(manifest.bin ?? {}),
   ];
-  const scripts = built.filter((path) => path.endsWith(".js"));
-  return [...new Set(scripts.map((path) => path.replace(/^(\.\/)?dist\/(.*)\.js$/, "src/$2.ts")))];
+  const scripts = built.flatMap((path) => /^(?:\.\/)?dist\/(.*)\.js$/.exec(path)?.[1] ?? []);
+  return [...new Set(scripts.map((path) => `${sourcePath(path)}.ts`))];
 }
 
 /** Files that import each other in a circle. Type imports are no part of it: they do not run. */

@@ -1,7 +1,7 @@
 /** The imports of each file. */
 
 import { dirname, join } from "node:path/posix";
-import { lineAt, type SourceFile } from "./source.ts";
+import { lineAt, SCOPE, type SourceFile } from "./source.ts";
 
 /** One import, re-export or dynamic import. */
 export interface Import {
@@ -10,7 +10,7 @@ export interface Import {
   readonly specifier: string;
   /** A `type` import is gone after compilation; a `dynamic` one happens later, if at all. */
   readonly kind: "value" | "type" | "dynamic";
-  /** The imported file, for a relative specifier; otherwise it is a package. */
+  /** The imported file of the package or of a room; otherwise it is a package. */
   readonly target: string | undefined;
 }
 
@@ -35,7 +35,15 @@ function toImport(
   specifier: string,
   kind: Import["kind"],
 ): Import {
-  const relative = specifier.startsWith(".");
-  const target = relative ? join(dirname(file.path), specifier) : undefined;
+  const target = importedFile(file.path, specifier);
   return { from: file.path, line: lineAt(file.code, position), specifier, kind, target };
+}
+
+/** Returns the file that a specifier means, relative or in a room; `undefined` for a package. */
+export function importedFile(from: string, specifier: string): string | undefined {
+  if (specifier.startsWith(".")) return join(dirname(from), specifier);
+  if (!specifier.startsWith(SCOPE)) return undefined;
+  const [room, ...path] = specifier.slice(SCOPE.length).split("/");
+  const place = path[0] === "page" ? "" : "src/";
+  return `packages/${room}/${place}${path.join("/")}`;
 }

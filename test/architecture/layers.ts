@@ -1,84 +1,73 @@
-/** The arrows of the design: a folder of `src` is a layer, and layers look only downwards. */
+/**
+ * The arrows of the design. A room imports the rooms that its manifest states, and no circle of
+ * manifests exists. Inside the limiter each folder is a layer, and layers look only downwards.
+ */
 
 import { type Import, importsOf } from "./imports.ts";
-import type { SourceFile, Violation } from "./source.ts";
+import type { RoomArrows, SourceFile, Violation } from "./source.ts";
+
+const BELOW_STORAGE = ["base", "core", "domain"];
+const BELOW_REPOSITORY = [...BELOW_STORAGE, "storage", "records", "buckets"];
+const BELOW_ACQUIRE = [...BELOW_REPOSITORY, "repository"];
+const BELOW_EDGES = [...BELOW_ACQUIRE, "acquire", "manifest"];
+const ADAPTERS = ["storage/memory", "storage/sqlite", "storage/dynamodb"];
 
 /** From the bottom to the top. `storage` is the port; each adapter is a folder within it. */
 const ARROWS: Readonly<Record<string, readonly string[]>> = {
+  base: [],
   core: [],
-  domain: ["core"],
-  storage: ["core", "domain"],
-  "storage/memory": ["core", "domain", "storage"],
-  "storage/sqlite": ["core", "domain", "storage"],
-  "storage/dynamodb": ["core", "domain", "storage"],
-  records: ["core", "domain", "storage"],
-  buckets: ["core", "domain", "storage", "records"],
-  repository: [
-    "core",
-    "domain",
-    "storage",
-    "storage/memory",
-    "storage/sqlite",
-    "storage/dynamodb",
-    "records",
-    "buckets",
-  ],
-  limiter: ["core", "domain", "storage", "records", "buckets", "repository"],
-  // On the level of the limiter: a file declares limits and consumes nothing.
-  manifest: ["core", "domain", "storage", "records", "repository"],
-  // On the same level: older tables, which no limiter uses before they are migrated.
-  migrations: ["core", "domain", "storage", "records", "repository"],
+  domain: ["base", "core"],
+  storage: BELOW_STORAGE,
+  ...Object.fromEntries(ADAPTERS.map((adapter) => [adapter, [...BELOW_STORAGE, "storage"]])),
+  records: [...BELOW_STORAGE, "storage"],
+  buckets: [...BELOW_STORAGE, "storage", "records"],
+  repository: [...BELOW_REPOSITORY, ...ADAPTERS],
+  acquire: BELOW_ACQUIRE,
+  // On the level of acquires: a file declares limits and consumes nothing.
+  manifest: BELOW_ACQUIRE,
+  http: BELOW_EDGES,
+  llm: BELOW_EDGES,
+  otel: BELOW_EDGES,
+  // The list of what the limiter exports.
+  "index.ts": BELOW_EDGES,
 };
 
 /** Arrows that a single file may add, for types only. */
 const TYPE_EXCEPTIONS: Readonly<Record<string, string>> = {
   // A bucket and its store are one SQLite transaction; the repository hands it the database.
   "packages/limiter/src/buckets/embedded/sqlite-table.ts": "storage/sqlite",
-  // `Repository.provision` takes the options of a stack.
-  "packages/limiter/src/repository/options.ts": "infra",
-  "src/index.ts": "infra",
 };
-
-/** The same for code that is loaded only when a certain method is called. */
-const LATE_EXCEPTIONS: Readonly<Record<string, string>> = {
-  // `Repository.provision` is what `zae-limiter deploy` does.
-  "packages/limiter/src/repository/opening.ts": "infra",
-};
-
-const BELOW_EDGES = Object.keys(ARROWS);
-const EDGES = ["http", "llm", "otel", "aggregator", "infra", "dashboard", "loadtest", "testing"];
 
 /** What the checkers of the simulator judge, and therefore must not use. */
-const CHECKERS = "simulator/checkers/";
-const JUDGED = ["src/core/", "src/buckets/", "src/limiter/", "src/records/"];
+const CHECKERS = "packages/simulator/src/checkers/";
+const JUDGED = ["core", "buckets", "acquire", "records"];
 
 /** Layers that are plain TypeScript: no package, not even one of Node's own. */
 const WITHOUT_PACKAGES = ["core", "domain"];
 
+const ROOM = /^packages\/(\w+)\//;
+const LIMITER = /^packages\/limiter\/src\//;
+
 /** Imports that point upwards or sideways, and files outside every layer. */
-export function layerViolations(files: readonly SourceFile[]): Violation[] {
+export function layerViolations(files: readonly SourceFile[], rooms: RoomArrows): Violation[] {
   return files.flatMap((file) => {
     const layer = layerOf(file.path);
-    const allowed = allowedFrom(layer);
-    if (allowed === undefined) {
+    if (layer !== undefined && ARROWS[layer] === undefined) {
       return [{ path: file.path, line: 1, rule: `"${layer}" is not a layer of the design` }];
     }
-    return importsOf(file).flatMap((found) => arrowViolations(found, layer, allowed));
+    return importsOf(file).flatMap((found) => arrowViolations(found, layer, rooms));
   });
 }
 
-function arrowViolations(found: Import, layer: string, allowed: readonly string[]): Violation[] {
-  const broken = (rule: string): Violation[] => [{ path: found.from, line: found.line, rule }];
-  if (found.target === undefined) {
-    if (!WITHOUT_PACKAGES.includes(layer)) return [];
-    return broken(`${layer} must not depend on a package, but imports "${found.specifier}"`);
-  }
-  const target = layerOf(found.target);
-  if (target === layer || allowed.includes(target)) return [];
-  if (found.kind === "type" && TYPE_EXCEPTIONS[found.from] === target) return [];
-  if (found.kind === "dynamic" && LATE_EXCEPTIONS[found.from] === target) return [];
-  const may = allowed.length === 0 ? "nothing else" : allowed.join(", ");
-  return broken(`${layer} may import ${may}, but imports ${found.target}`);
+/** Rooms whose manifests lead back to themselves. */
+export function roomCircles(rooms: RoomArrows): Violation[] {
+  return [...rooms.keys()]
+    .filter((room) => reachedFrom(room, rooms).has(room))
+    .map((room) => ({
+      path: `packages/${room}/package.json`,
+      line: 1,
+      rule: "rooms must not name each other in a circle",
+    }));
 }
 
 /** Checkers of the simulator that use the code they check: a mistake would be on both sides. */
@@ -86,7 +75,7 @@ export function checkerViolations(files: readonly SourceFile[]): Violation[] {
   return files
     .filter(({ path }) => path.startsWith(CHECKERS))
     .flatMap(importsOf)
-    .filter(({ target = "" }) => JUDGED.some((folder) => target.startsWith(folder)))
+    .filter(({ target = "" }) => JUDGED.includes(layerOf(target) ?? ""))
     .map(({ from, line, target }) => ({
       path: from,
       line,
@@ -94,19 +83,60 @@ export function checkerViolations(files: readonly SourceFile[]): Violation[] {
     }));
 }
 
+function arrowViolations(found: Import, layer: string | undefined, rooms: RoomArrows): Violation[] {
+  const rule =
+    found.target === undefined
+      ? brokenByPackage(found, layer)
+      : (brokenByRoom(found.from, found.target, rooms) ??
+        brokenByLayer(found, layer, layerOf(found.target)));
+  return rule === undefined ? [] : [{ path: found.from, line: found.line, rule }];
+}
+
+function brokenByPackage({ specifier }: Import, layer: string | undefined): string | undefined {
+  if (layer === undefined || !WITHOUT_PACKAGES.includes(layer)) return undefined;
+  return `${layer} must not depend on a package, but imports "${specifier}"`;
+}
+
+function brokenByRoom(from: string, target: string, rooms: RoomArrows): string | undefined {
+  const room = ROOM.exec(from)?.[1];
+  const other = ROOM.exec(target)?.[1];
+  // The package itself puts all rooms together, and no room knows it.
+  if (room === undefined || room === other) return undefined;
+  const stated = rooms.get(room) ?? [];
+  if (stated.includes(other ?? "")) return undefined;
+  return `${room} may import ${stated.join(", ")}, but imports ${target}`;
+}
+
+function brokenByLayer(
+  { from, target, kind }: Import,
+  layer: string | undefined,
+  other: string | undefined,
+): string | undefined {
+  if (layer === undefined || other === undefined || other === layer) return undefined;
+  const allowed = ARROWS[layer] ?? [];
+  if (allowed.includes(other)) return undefined;
+  if (kind === "type" && TYPE_EXCEPTIONS[from] === other) return undefined;
+  const may = allowed.length === 0 ? "nothing else" : allowed.join(", ");
+  return `${layer} may import ${may}, but imports ${target}`;
+}
+
 /**
- * The folder under `src`, or the adapter's under `storage`. A file in `src` itself is a layer of
- * its own, and so is a folder outside of `src`.
+ * The folder of a file of the limiter, or the adapter's under `storage`; `undefined` elsewhere. A
+ * file outside the folders is a layer of its own.
  */
-function layerOf(path: string): string {
-  const [top = "", folder = "", inner = "", ...rest] = path.split("/");
-  if (top !== "src") return top;
+function layerOf(path: string): string | undefined {
+  if (!LIMITER.test(path)) return undefined;
+  const [folder = "", inner = "", ...rest] = path.replace(LIMITER, "").split("/");
   return folder === "storage" && rest.length > 0 ? `storage/${inner}` : folder;
 }
 
-function allowedFrom(layer: string): readonly string[] | undefined {
-  if (layer === "index.ts") return BELOW_EDGES;
-  if (layer === "cli") return [...BELOW_EDGES, ...EDGES, "index.ts"];
-  if (EDGES.includes(layer)) return BELOW_EDGES;
-  return ARROWS[layer];
+function reachedFrom(room: string, rooms: RoomArrows): Set<string> {
+  const reached = new Set<string>();
+  const open = [...(rooms.get(room) ?? [])];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    if (reached.has(next)) continue;
+    reached.add(next);
+    open.push(...(rooms.get(next) ?? []));
+  }
+  return reached;
 }

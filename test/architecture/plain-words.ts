@@ -35,7 +35,7 @@ export function readDocuments(root: string): TextFile[] {
   const inRoot = readdirSync(root).filter((path) => path.endsWith(".md"));
   return [
     ...inRoot.map((path) => ({ path, text: readFileSync(join(root, path), "utf8") })),
-    ...["docs", "examples", "changes", "simulator"].flatMap((folder) =>
+    ...["docs", "examples", "changes", "packages"].flatMap((folder) =>
       readTexts(root, folder, ".md"),
     ),
   ];

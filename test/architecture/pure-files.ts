@@ -5,7 +5,7 @@ import type { SourceFile, Violation } from "./source.ts";
 const PROMISE = /\b(?:async|await|Promise)\b/;
 const EXPORTED_VALUE = /^export\s+(?:abstract\s+)?(?:const|let|function\*?|class)\b/m;
 
-/** Returns the pure files below `folder` without a test at the same place of `test/unit`. */
+/** Returns the pure files below `folder` that have no test at their place in `test/unit`. */
 export function untestedPureFiles(
   files: readonly SourceFile[],
   folder: string,
@@ -25,5 +25,5 @@ function isPure({ words }: SourceFile): boolean {
 }
 
 function testOf(path: string): string {
-  return path.replace(/^src\//, "test/unit/").replace(/\.ts$/, ".test.ts");
+  return path.replace(/\/src\//, "/test/unit/").replace(/\.ts$/, ".test.ts");
 }

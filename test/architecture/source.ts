@@ -3,6 +3,9 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
+/** Rooms import each other by names that begin with it. */
+export const SCOPE = "@zae-limiter/";
+
 /** One file. The three texts have the same length, so that a position means the same in each. */
 export interface SourceFile {
   /** Relative to the project, with slashes: `packages/limiter/src/core/bucket.ts`. */
@@ -21,14 +24,37 @@ export interface Violation {
   readonly rule: string;
 }
 
-/** All TypeScript files under `folder` of the project at `root`, in the order of their paths. */
-export function readSources(root: string, folder = "src"): SourceFile[] {
-  const entries = readdirSync(join(root, folder), { recursive: true, encoding: "utf8" });
-  return entries
-    .map((entry) => `${folder}/${entry.replaceAll("\\", "/")}`)
-    .filter((path) => path.endsWith(".ts") && !path.includes("/node_modules/"))
+/** The folders of sources: the one of the package, then the one of each room. */
+export function sourceFolders(root: string): string[] {
+  return ["src", ...readdirSync(join(root, "packages")).map((room) => `packages/${room}/src`)];
+}
+
+/** All TypeScript files of the package and its rooms, in the order of their paths. */
+export function readSources(root: string): SourceFile[] {
+  return sourceFolders(root)
+    .flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).map(
+        (entry) => `${folder}/${entry.replaceAll("\\", "/")}`,
+      ),
+    )
+    .filter((path) => path.endsWith(".ts"))
     .sort()
     .map((path) => toSource(path, readFileSync(join(root, path), "utf8")));
+}
+
+/** Which rooms each room may import, as their manifests state it. */
+export type RoomArrows = ReadonlyMap<string, readonly string[]>;
+
+/** Reads the arrows between rooms from the dependencies in their manifests. */
+export function readRoomArrows(root: string): RoomArrows {
+  return new Map(
+    readdirSync(join(root, "packages")).map((room) => {
+      const text = readFileSync(join(root, "packages", room, "package.json"), "utf8");
+      const { dependencies = {} } = JSON.parse(text) as { dependencies?: Record<string, string> };
+      const names = Object.keys(dependencies).filter((name) => name.startsWith(SCOPE));
+      return [room, names.map((name) => name.slice(SCOPE.length))];
+    }),
+  );
 }
 
 /** A file from its text. */
@@ -41,7 +67,7 @@ export function lineAt(text: string, position: number): number {
   return text.slice(0, position).split("\n").length;
 }
 
-/** `packages/limiter/src/core/bucket.ts:12 core imports nothing`, one per line; empty when all is well. */
+/** Returns lines such as `src/index.ts:12 core imports nothing`; empty when all is well. */
 export function report(violations: readonly Violation[]): string {
   return violations.map(({ path, line, rule }) => `${path}:${line} ${rule}`).join("\n");
 }

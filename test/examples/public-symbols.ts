@@ -1,6 +1,6 @@
 /** What the entry points of the package export, and what of it must be shown in an example. */
 
-import { dirname, join } from "node:path/posix";
+import { importedFile } from "../architecture/imports.ts";
 import type { SourceFile } from "../architecture/source.ts";
 
 /** An exported name and where it is declared. */
@@ -21,20 +21,34 @@ const SHOWN_ERRORS = [
 ];
 
 const EXPORT_PATTERN = /\bexport\s+(?:type\s+)?\{([^}]*)\}\s*from\s*["']([^"']+)["']/g;
+/** The list of another room: the package exports what the limiter does, and more. */
+const LIST_PATTERN = /\bexport\s*\*\s*from\s*["']([^"']+)["']/g;
 
 /** The names an entry file re-exports, each with its declaration. */
 export function publicSymbols(files: readonly SourceFile[], entry: string): PublicSymbol[] {
   const byPath = new Map(files.map((file) => [file.path, file]));
   const file = byPath.get(entry);
   if (file === undefined) return [];
-  return [...file.code.matchAll(EXPORT_PATTERN)].flatMap(([, names = "", specifier = ""]) => {
-    const path = join(dirname(entry), specifier);
-    return names
-      .split(",")
-      .map((name) => name.trim().replace(/^type\s+/, ""))
-      .filter((name) => name !== "")
-      .map((name) => declarationOf(name.split(/\s+as\s+/)[0] as string, path, byPath.get(path)));
-  });
+  const lists = [...file.code.matchAll(LIST_PATTERN)].flatMap(([, specifier = ""]) =>
+    publicSymbols(files, fileOf(entry, specifier)),
+  );
+  const named = [...file.code.matchAll(EXPORT_PATTERN)].flatMap(
+    ([, names = "", specifier = ""]) => {
+      const path = fileOf(entry, specifier);
+      return names
+        .split(",")
+        .map((name) => name.trim().replace(/^type\s+/, ""))
+        .filter((name) => name !== "")
+        .map((name) => declarationOf(name.split(/\s+as\s+/)[0] as string, path, byPath.get(path)));
+    },
+  );
+  return [...lists, ...named];
+}
+
+function fileOf(entry: string, specifier: string): string {
+  const path = importedFile(entry, specifier);
+  if (path === undefined) throw new Error(`${entry} exports names of the package "${specifier}"`);
+  return path;
 }
 
 /**

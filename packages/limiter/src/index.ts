@@ -6,6 +6,7 @@ export type {
   LeaseEnd,
   MissingLimits,
   OnError,
+  StatusRequest,
 } from "./acquire/acquire-request.ts";
 export type { AmountRecord, Amounts } from "./acquire/amounts.ts";
 export { type Decision, Refusal } from "./acquire/decision.ts";
@@ -18,10 +19,7 @@ export type {
 } from "./acquire/events.ts";
 export type { Lease, ResourceLease, SettledAmounts } from "./acquire/lease/lease.ts";
 export type { RateLimiterOptions } from "./acquire/limiter-options.ts";
-export {
-  RateLimiter,
-  type StatusRequest,
-} from "./acquire/rate-limiter.ts";
+export { RateLimiter } from "./acquire/rate-limiter.ts";
 export type { Clock } from "./base/clock.ts";
 export type { Random } from "./base/random.ts";
 export type { Timer } from "./base/timer.ts";

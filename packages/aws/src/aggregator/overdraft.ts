@@ -12,6 +12,7 @@ import {
   type SeenBucket,
 } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
 import { DamagedRecordError } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import { attributesOf } from "@zae-limiter/limiter/records/bucket-item.ts";
 import { numberAt } from "@zae-limiter/limiter/records/fields.ts";
 import { softStamp } from "@zae-limiter/limiter/records/python-attributes.ts";
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
@@ -62,5 +63,5 @@ function readable(item: Item): SeenBucket | undefined {
 }
 
 function tokensAt(item: Item | undefined, name: string): number {
-  return (item && numberAt(item, `b_${name}_tk`)) ?? 0;
+  return (item && numberAt(item, attributesOf(name).tokens)) ?? 0;
 }

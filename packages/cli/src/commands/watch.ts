@@ -1,6 +1,7 @@
 /** `watch`: what is left of the limits of an entity, live, until it is ended. */
 
-import { RateLimiter, type StatusRequest } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
+import type { StatusRequest } from "@zae-limiter/limiter/acquire/acquire-request.ts";
+import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { systemClock } from "@zae-limiter/limiter/base/clock.ts";
 import { isoSeconds } from "@zae-limiter/limiter/core/windows.ts";
 import { RateLimiterUnavailable } from "@zae-limiter/limiter/domain/errors/errors.ts";

@@ -65,6 +65,16 @@ const REQUEST_FIELDS = [
   "missingLimits",
 ] as const satisfies readonly (keyof AcquireRequest)[];
 
+/** A bucket to look at. */
+export interface StatusRequest {
+  /** The entity to look at. */
+  readonly entityId: string;
+  /** The resource to look at. */
+  readonly resource: string;
+  /** Instead of the stored limits. */
+  readonly limits?: readonly LimitInput[] | undefined;
+}
+
 /** What is consumed of another resource, checked. */
 export interface CheckedAlso {
   readonly resource: string;

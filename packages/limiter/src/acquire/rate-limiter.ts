@@ -11,7 +11,6 @@ import {
   ValidationError,
 } from "../domain/errors/errors.ts";
 import { RateLimitExceeded } from "../domain/errors/rate-limit-exceeded.ts";
-import type { LimitInput } from "../domain/limit.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 import { INTERNALS } from "../repository/internals.ts";
 import type { DynamoOptions } from "../repository/options.ts";
@@ -22,6 +21,7 @@ import {
   checkAcquireRequest,
   checkTarget,
   endAfter,
+  type StatusRequest,
 } from "./acquire-request.ts";
 import { Acquirer, type Decided } from "./acquirer.ts";
 import { type AmountRecord, type Amounts, checkAmounts } from "./amounts.ts";
@@ -48,16 +48,6 @@ const PING_TIMEOUT_MS = 1000;
 
 /** Names the method of a limiter that only this package calls. */
 export const TRY_NOW = Symbol("zae-limiter.tryNow");
-
-/** A bucket to look at. */
-export interface StatusRequest {
-  /** The entity to look at. */
-  readonly entityId: string;
-  /** The resource to look at. */
-  readonly resource: string;
-  /** Instead of the stored limits. */
-  readonly limits?: readonly LimitInput[] | undefined;
-}
 
 /**
  * Limits calls: several limits at once, with costs that may become known later.

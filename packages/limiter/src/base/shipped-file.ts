@@ -1,4 +1,4 @@
-/** Files that the package ships beside its code, such as pages and the zip files of Lambdas. */
+/** Files that the package ships with its code, such as pages and the zip files of Lambdas. */
 
 import { existsSync } from "node:fs";
 

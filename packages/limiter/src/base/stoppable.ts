@@ -1,21 +1,19 @@
 /** Feeds that can be stopped while they wait for more. */
 
-import type { ChangeRecord } from "../storage/item-store.ts";
-
 /** Reads a feed; the signal is aborted when its caller stops, or by one of `signals`. */
-export function stoppable(
-  read: (signal: AbortSignal) => AsyncGenerator<ChangeRecord, undefined>,
+export function stoppable<Entry>(
+  read: (signal: AbortSignal) => AsyncGenerator<Entry, undefined>,
   ...signals: readonly (AbortSignal | undefined)[]
-): AsyncIterableIterator<ChangeRecord> {
+): AsyncIterableIterator<Entry> {
   const returned = new AbortController();
   const given = signals.filter((signal) => signal !== undefined);
-  const records = read(AbortSignal.any([returned.signal, ...given]));
-  const iterator: AsyncIterableIterator<ChangeRecord> = {
-    next: () => records.next(),
+  const entries = read(AbortSignal.any([returned.signal, ...given]));
+  const iterator: AsyncIterableIterator<Entry> = {
+    next: () => entries.next(),
     return: () => {
       // A generator that waits for a change sees `return` only after that change, perhaps never.
       returned.abort();
-      return records.return(undefined);
+      return entries.return(undefined);
     },
     [Symbol.asyncIterator]: () => iterator,
   };

@@ -1,6 +1,6 @@
 /** Opens the store that a location names, and loads the adapter that it needs. */
 
-import { type Clock, systemClock, wholeClock } from "../base/clock.ts";
+import { type Clock, systemClock } from "../base/clock.ts";
 import { defined } from "../base/defined.ts";
 import { processRandom, type Random, systemRandom } from "../base/random.ts";
 import type { BucketStore } from "../buckets/bucket-store.ts";
@@ -10,6 +10,7 @@ import { MemoryBucketTable } from "../buckets/embedded/memory-table.ts";
 import { type SnapshotItems, type UsageBounds, usageBook } from "../buckets/embedded/usage-book.ts";
 import type { CountUsage } from "../buckets/embedded/usage-tally.ts";
 import { linkInRecord } from "../buckets/link.ts";
+import { wholeClock } from "../domain/whole-clock.ts";
 import { lifeKeys, wasDeleted } from "../records/entities/deletion-mark.ts";
 import { entityKey, namespaceIdKey } from "../records/keys.ts";
 import { refuseInactive } from "../records/namespaces/namespace-state.ts";

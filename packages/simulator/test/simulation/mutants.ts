@@ -23,7 +23,7 @@ export interface Mutant {
   readonly caughtBy: readonly CheckerName[];
 }
 
-const BUCKETS = "src/buckets/distributed";
+const BUCKETS = "packages/limiter/src/buckets/distributed";
 
 /** Every path of consume, refill and refund. */
 const ARITHMETIC: readonly Mutant[] = [
@@ -32,7 +32,7 @@ const ARITHMETIC: readonly Mutant[] = [
     breaks: "The refill since the base time credits two per cent too much.",
     changes: [
       {
-        file: `${BUCKETS}/balance-at.ts`,
+        file: `${BUCKETS}/plan/balance-at.ts`,
         from: "accrued(share, nowMs - bucket.refilledAtMs, 0)",
         to: "accrued(share, Math.floor((nowMs - bucket.refilledAtMs) * 1.02), 0)",
       },
@@ -46,7 +46,7 @@ const ARITHMETIC: readonly Mutant[] = [
       "A rebase stores a remainder of 0 instead of the one that belongs to the new base time.",
     changes: [
       {
-        file: `${BUCKETS}/rebase.ts`,
+        file: `${BUCKETS}/plan/rebase.ts`,
         from: "plan.setRemainder(name, balance, remainder);",
         to: "plan.setRemainder(name, balance, 0 * remainder);",
       },
@@ -59,7 +59,7 @@ const ARITHMETIC: readonly Mutant[] = [
     breaks: "A refund goes to shard 0, whichever shard the tokens were consumed from.",
     changes: [
       {
-        file: `${BUCKETS}/changes.ts`,
+        file: `${BUCKETS}/consume/changes.ts`,
         from: "this.#items.keyOf(adjustment, adjustment.shard)",
         to: "this.#items.keyOf(adjustment, 0 * adjustment.shard)",
       },
@@ -78,7 +78,7 @@ const RACES: readonly Mutant[] = [
       "never have arrived.",
     changes: [
       {
-        file: `${BUCKETS}/cascade.ts`,
+        file: `${BUCKETS}/consume/cascade.ts`,
         from: "else failures.push(result.reason);",
         to: `else {
           failures.push(result.reason);
@@ -99,7 +99,7 @@ const RACES: readonly Mutant[] = [
       "that were promised for the time until then.",
     changes: [
       {
-        file: `${BUCKETS}/rebase.ts`,
+        file: `${BUCKETS}/plan/rebase.ts`,
         from: "const balance = balanceAt(this.#bucket, stored, this.#epochMs);",
         to: `const balance = balanceAt(
       this.#bucket, stored, Math.max(this.#bucket.refilledAtMs, this.#epochMs));`,
@@ -113,7 +113,7 @@ const RACES: readonly Mutant[] = [
     breaks: "The condition of a consuming write lets it through when one milli-token is missing.",
     changes: [
       {
-        file: `${BUCKETS}/write-plan.ts`,
+        file: `${BUCKETS}/plan/write-plan.ts`,
         from: "amount - (loose ? accruedMin : accruedMilli));",
         to: "amount - 1 - (loose ? accruedMin : accruedMilli));",
       },
@@ -128,7 +128,7 @@ const RACES: readonly Mutant[] = [
       "move the base time too; the Python library doubles without that.",
     changes: [
       {
-        file: `${BUCKETS}/write-plan.ts`,
+        file: `${BUCKETS}/plan/write-plan.ts`,
         from: "countAsSeen(bucket),",
         to: "",
       },
@@ -143,7 +143,7 @@ const RACES: readonly Mutant[] = [
       "from: a new parent is not consumed from.",
     changes: [
       {
-        file: `${BUCKETS}/answers.ts`,
+        file: `${BUCKETS}/consume/answers.ts`,
         from: "if (!areConsumed(answers) || changedLinks(legs, answers) !== undefined)",
         to: "if (!areConsumed(answers))",
       },
@@ -160,7 +160,7 @@ const EXPIRY: readonly Mutant[] = [
     breaks: "The time to live of a bucket is set once and never renewed.",
     changes: [
       {
-        file: `${BUCKETS}/write-plan.ts`,
+        file: `${BUCKETS}/plan/write-plan.ts`,
         from: 'else if (ttl !== undefined && ttl !== bucket.ttl) plan.set("ttl", ttl);',
         to: 'else if (ttl !== undefined && bucket.ttl === undefined) plan.set("ttl", ttl);',
       },
@@ -212,7 +212,7 @@ const SPLITS: readonly Mutant[] = [
     breaks: "A split that knows the remainder of a limit stores 0 instead of carrying it over.",
     changes: [
       {
-        file: `${BUCKETS}/split.ts`,
+        file: `${BUCKETS}/shards/split.ts`,
         from: "const remainder = full || !settled ? 0 : balance.remainder * rooms.length;",
         to: "const remainder = full || !settled ? 0 : balance.remainder * 0;",
       },
@@ -227,7 +227,7 @@ const SPLITS: readonly Mutant[] = [
       "what other clients consumed meanwhile comes back.",
     changes: [
       {
-        file: `${BUCKETS}/split.ts`,
+        file: `${BUCKETS}/shards/split.ts`,
         from: "plan.requireFull(name, balance, balanceMilli);",
         to: "",
       },
@@ -240,7 +240,7 @@ const SPLITS: readonly Mutant[] = [
     breaks: "A split into more than two takes only the part of one new shard from the old one.",
     changes: [
       {
-        file: `${BUCKETS}/split.ts`,
+        file: `${BUCKETS}/shards/split.ts`,
         from: "plan.add(tokens, accruedMilli - sumMilli);",
         to: "plan.add(tokens, accruedMilli - (movedMilli[0] ?? 0));",
       },
@@ -253,7 +253,7 @@ const SPLITS: readonly Mutant[] = [
     breaks: "A split into more than two leaves one of the new shards out.",
     changes: [
       {
-        file: `${BUCKETS}/splitter.ts`,
+        file: `${BUCKETS}/shards/splitter.ts`,
         from: "...made.map((half, at) => ({",
         to: "...made.filter((_, at) => at < 2).map((half, at) => ({",
       },
@@ -270,7 +270,7 @@ const MERGES: readonly Mutant[] = [
     breaks: "A merge takes a shard in debt for an empty one.",
     changes: [
       {
-        file: `${BUCKETS}/merge.ts`,
+        file: `${BUCKETS}/shards/merge.ts`,
         from: "const tokensMilli = mine.balanceMilli + others.balanceMilli + whole;",
         to: "const tokensMilli = mine.balanceMilli + Math.max(0, others.balanceMilli) + whole;",
       },
@@ -285,13 +285,13 @@ const MERGES: readonly Mutant[] = [
       "it meanwhile comes back.",
     changes: [
       {
-        file: `${BUCKETS}/merge.ts`,
+        file: `${BUCKETS}/shards/merge.ts`,
         // biome-ignore lint/suspicious/noTemplateCurlyInString: it is a text of the sources
         from: '{ is: "=", name: `b_${name}_tk`, value: tokensMilli },',
         to: "",
       },
       {
-        file: `${BUCKETS}/merge.ts`,
+        file: `${BUCKETS}/shards/merge.ts`,
         // biome-ignore lint/suspicious/noTemplateCurlyInString: it is a text of the sources
         from: 'plan.require({ is: "=", name: `b_${name}_tc`, value, orAbsent: total === undefined });',
         to: "void value;",
@@ -307,7 +307,7 @@ const MERGES: readonly Mutant[] = [
       "is about to stop counting it.",
     changes: [
       {
-        file: `${BUCKETS}/splitter.ts`,
+        file: `${BUCKETS}/shards/splitter.ts`,
         from: 'if (from.generation > first.generation) return "none";',
         to: "",
       },
@@ -320,7 +320,7 @@ const MERGES: readonly Mutant[] = [
     breaks: "A refund to a shard that was merged is dropped.",
     changes: [
       {
-        file: `${BUCKETS}/changes.ts`,
+        file: `${BUCKETS}/consume/changes.ts`,
         from: "if (heir !== undefined) return heir.generation > 0 ? shard : undefined;",
         to: "if (heir !== undefined) return undefined;",
       },
@@ -337,7 +337,7 @@ const REFUSALS: readonly Mutant[] = [
     breaks: "A consume is refused while the bucket has up to half a token more than it asks for.",
     changes: [
       {
-        file: `${BUCKETS}/consume-plan.ts`,
+        file: `${BUCKETS}/plan/consume-plan.ts`,
         from: "    return balanceOf(balance);\n",
         to: "    return balanceOf(balance) - 500;\n",
       },
@@ -350,7 +350,7 @@ const REFUSALS: readonly Mutant[] = [
     breaks: "A cached state refuses without a request for five seconds instead of one.",
     changes: [
       {
-        file: `${BUCKETS}/bucket-states.ts`,
+        file: `${BUCKETS}/state/bucket-states.ts`,
         from: "const LOCAL_REFUSAL_MS = 1000;",
         to: "const LOCAL_REFUSAL_MS = 5000;",
       },
@@ -398,7 +398,7 @@ const COMBINED: readonly Mutant[] = [
     breaks: "A write that several calls share consumes what the first of them asks for.",
     changes: [
       {
-        file: `${BUCKETS}/group-plan.ts`,
+        file: `${BUCKETS}/plan/group-plan.ts`,
         from: "planConsume(bucket, config, sumOf(some), {",
         to: "planConsume(bucket, config, sumOf(some.slice(0, 1)), {",
       },
@@ -411,7 +411,7 @@ const COMBINED: readonly Mutant[] = [
     breaks: "Calls of a group that do not fit behind the others are granted with them.",
     changes: [
       {
-        file: `${BUCKETS}/next.ts`,
+        file: `${BUCKETS}/consume/next.ts`,
         from: "const answers = consumed(request, write.members, bucket, situation);",
         to: "const answers = consumed(request, request.members, bucket, situation);",
       },

@@ -2,7 +2,7 @@
 
 import type { Mutant } from "./mutants.ts";
 
-const BUCKETS = "src/buckets/distributed";
+const BUCKETS = "packages/limiter/src/buckets/distributed";
 
 /** Switches: off, on, bypass. */
 const SWITCHES: readonly Mutant[] = [
@@ -37,7 +37,7 @@ const SWITCHES: readonly Mutant[] = [
     breaks: "A call that bypasses its limits consumes from the balance all the same.",
     changes: [
       {
-        file: `${BUCKETS}/write-plan.ts`,
+        file: `${BUCKETS}/plan/write-plan.ts`,
         from: "if (context.bypass === true) return planCount(plan, name, balance);",
         to: "",
       },
@@ -80,7 +80,7 @@ const MOVES: readonly Mutant[] = [
     breaks: "An exhausted ancestor refuses calls of an entity that was moved away from it.",
     changes: [
       {
-        file: `${BUCKETS}/answers.ts`,
+        file: `${BUCKETS}/consume/answers.ts`,
         from: "  if (legs.length === 1) return",
         to: "  if (legs.length > 0) return",
       },
@@ -97,7 +97,7 @@ const OPERATIONS: readonly Mutant[] = [
     breaks: "A reset or a top-up that was made before under the same key is made again.",
     changes: [
       {
-        file: `${BUCKETS}/bucket-operations.ts`,
+        file: `${BUCKETS}/admin/bucket-operations.ts`,
         from: "if (before !== undefined) return before;",
         to: "",
       },
@@ -110,7 +110,7 @@ const OPERATIONS: readonly Mutant[] = [
     breaks: "A reset or a top-up of a bucket with several shards changes the first of them only.",
     changes: [
       {
-        file: `${BUCKETS}/bucket-operations.ts`,
+        file: `${BUCKETS}/admin/bucket-operations.ts`,
         from: "if (plan === undefined || balance === undefined) return;",
         to: "if (plan === undefined || balance === undefined || at > 0) return;",
       },
@@ -127,7 +127,7 @@ const SEVERAL: readonly Mutant[] = [
     breaks: "A call of which one resource is refused keeps what it has consumed of another.",
     changes: [
       {
-        file: `${BUCKETS}/cascade.ts`,
+        file: `${BUCKETS}/consume/cascade.ts`,
         from: 'if (answer?.kind !== "consumed" || !consumes(leg.amountsMilli)) return [];',
         to: `if (answer?.kind !== "consumed" || !consumes(leg.amountsMilli)) return [];
       if (leg.resource !== legs[0]?.resource) return [];`,

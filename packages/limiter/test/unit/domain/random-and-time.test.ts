@@ -1,4 +1,4 @@
-import { systemClock, wholeClock } from "@zae-limiter/limiter/base/clock.ts";
+import { systemClock } from "@zae-limiter/limiter/base/clock.ts";
 import {
   fractionOf,
   randomBytes,
@@ -7,6 +7,7 @@ import {
   systemRandom,
 } from "@zae-limiter/limiter/base/random.ts";
 import { systemTimer } from "@zae-limiter/limiter/base/timer.ts";
+import { wholeClock } from "@zae-limiter/limiter/domain/whole-clock.ts";
 import { property } from "@zae-limiter/test-support/property.ts";
 import { refusal } from "@zae-limiter/test-support/refusal.ts";
 import { seededRandom } from "@zae-limiter/testing/seeded-random.ts";
