@@ -24,8 +24,9 @@ const TAKEN_IN = [
   ...TAKEN_ALONG,
 ];
 
-/** Everything that loads the library at all loads this. */
+/** Everything that loads the library at all loads this: the package, and the list of its names. */
 const LIBRARY = "src/index.ts";
+const NAMES = "packages/limiter/src/index.ts";
 /** These answer `--version` and `--help`, and wait for nothing. */
 const WITHOUT_LIBRARY = new Set([
   "packages/cli/src/main.ts",
@@ -61,22 +62,23 @@ const OPTIONS = {
 /**
  * Keeps the library in one piece. The bundler puts sources together that are wanted by the same
  * starting points, and there are a hundred of these; so each of them is made to want the library.
- * The library has a namespace of its own, because an import of a file that package.json declares
+ * The library has a namespace of its own, because an import of a file that its manifest declares
  * free of side effects is dropped when nothing is taken from it.
  */
 function wholeLibrary(starts) {
-  const library = join(root, LIBRARY);
-  const start = `import ${JSON.stringify(library)};\n`;
+  const parts = [LIBRARY, NAMES].map((path) => join(root, path));
+  const start = `import ${JSON.stringify(parts[0])};\n`;
   return {
     name: "whole-library",
     setup: ({ onLoad, onResolve }) => {
-      onResolve({ filter: /index\.ts$/ }, ({ path, resolveDir }) =>
-        resolve(resolveDir, path) === library ? { path: library, namespace: "library" } : undefined,
-      );
-      onLoad({ filter: /./, namespace: "library" }, async () => ({
+      onResolve({ filter: /index\.ts$/ }, ({ path, resolveDir }) => {
+        const found = roomFile(path) ?? resolve(resolveDir, path);
+        return parts.includes(found) ? { path: found, namespace: "library" } : undefined;
+      });
+      onLoad({ filter: /./, namespace: "library" }, async ({ path }) => ({
         loader: "ts",
-        contents: await readFile(library, "utf8"),
-        resolveDir: dirname(library),
+        contents: await readFile(path, "utf8"),
+        resolveDir: dirname(path),
       }));
       onLoad({ filter: /\/src\/.+\.ts$/ }, async ({ path }) => {
         const text = await readFile(path, "utf8");
@@ -91,11 +93,14 @@ function wholeLibrary(starts) {
 const roomsAreOurs = {
   name: "rooms-are-ours",
   setup: ({ onResolve }) =>
-    onResolve({ filter: /^@zae-limiter\// }, ({ path }) => {
-      const [, room, ...rest] = path.split("/");
-      return { path: join(root, "packages", room, "src", ...rest) };
-    }),
+    onResolve({ filter: /^@zae-limiter\// }, ({ path }) => ({ path: roomFile(path) })),
 };
+
+/** Returns the source that an import by the name of a room means; `undefined` for others. */
+function roomFile(specifier) {
+  const [, room, path] = /^@zae-limiter\/(\w+)\/(.+)$/.exec(specifier) ?? [];
+  return room && join(root, "packages", room, "src", path);
+}
 
 /** Restores the names of our classes: the bundler calls a class that mentions itself `_Limit`. */
 function withProperNames(text, ours) {

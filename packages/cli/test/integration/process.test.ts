@@ -136,7 +136,7 @@ describe("start-up", () => {
     expect(code).toBe(0);
     const [version, ...modules] = out.trimEnd().split("\n");
     expect(version).toBe(CLIENT_VERSION);
-    expect(modules).toEqual(["cli/main.js", "domain/version.js"]);
+    expect(modules).toEqual(["cli/main.js", "limiter/domain/version.js"]);
   });
 
   test("a command loads what it needs: no AWS code, no charts and no other commands", async () => {
@@ -144,9 +144,9 @@ describe("start-up", () => {
       env: { ...env, NODE_OPTIONS: LOADED },
     });
     const modules = out.split("\n");
-    expect(modules).toContain("cli/commands/resource.js");
+    expect(modules).toContain("cli/commands/records/resource.js");
     // Those two make commands of its own group.
-    const others = /@aws|smithy|cli-table3|clack|undici|yaml|commands\/(?!resource|cascade|switch)/;
+    const others = /@aws|smithy|cli-table3|clack|undici|yaml|commands\/(?!records\/(?:resource|cascade|switch))/;
     expect(modules.filter((name) => others.test(name))).toEqual([]);
   });
 });
@@ -165,6 +165,6 @@ function loaded(): string {
     `register('data:text/javascript,' + ${JSON.stringify(encodeURIComponent(hook))}, ` +
     "{ data: { port: port2 }, transferList: [port2] }); port1.unref();" +
     "process.on('exit', () => { for (let at; (at = receiveMessageOnPort(port1)); ) {" +
-    "console.log(at.message.replace(/^.*\\/(?=(cli|domain|core|storage|records|repository)\\/)/, '')); } });";
+    "console.log(at.message.replace(/^.*\\/zae-limiter-[^/]+\\//, '')); } });";
   return `--import=data:text/javascript,${encodeURIComponent(start)}`;
 }

@@ -198,8 +198,8 @@ describe("an acquire on DynamoDB", () => {
     const files = await filesRun(take);
     await limiter.close();
     // ARCHITECTURE names them in the order in which they are read.
-    const centre = files.filter((path) => /^(?:buckets|limiter)\//.test(path));
-    expect(centre).toContain("buckets/distributed/next.ts");
+    const centre = files.filter((path) => /^limiter\/(?:buckets|acquire)\//.test(path));
+    expect(centre).toContain("limiter/buckets/distributed/consume/next.ts");
     expect(centre.length, centre.join("\n")).toBeLessThanOrEqual(33);
   });
 
