@@ -26,7 +26,11 @@ export function readSources(folders = sourceFolders(), from = root) {
 }
 
 function sourceAt(from, path) {
-  const text = readFileSync(join(from, path), "utf8");
+  return toSource(path, readFileSync(join(from, path), "utf8"));
+}
+
+/** Returns a source with its lines and the kind of each. */
+export function toSource(path, text) {
   const lines = text.replace(/\n$/, "").split("\n");
   return { path, text, lines, kinds: kindsOf(lines) };
 }
