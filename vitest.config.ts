@@ -98,6 +98,7 @@ export default defineConfig({
               replacement: source("limiter/http/$1"),
             },
             { find: /^zae-limiter\/loadtest$/, replacement: source("loadtest/index") },
+            { find: /^zae-limiter\/testing$/, replacement: source("testing/index") },
             { find: /^zae-limiter$/, replacement: source("index") },
           ],
         },

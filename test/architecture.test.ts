@@ -292,6 +292,36 @@ describe("the checker", () => {
       /^packages\/limiter\/src\/repository\/open\.ts:4 the environment is read in one place: process\.env$/,
     ],
     [
+      "a question for the kind of a store",
+      extended("packages/cli/src/main.ts", 'location.kind === "memory";\n'),
+      /^packages\/cli\/src\/main\.ts:4 ask the list of stores for a trait.*: location\.kind$/,
+    ],
+    [
+      "a question for the kind of a store under another name",
+      extended("packages/cli/src/main.ts", 'place.kind !== "sqlite";\n'),
+      /^packages\/cli\/src\/main\.ts:4 ask the list of stores .*: kind !== "sqlite"$/,
+    ],
+    [
+      "a location whose kind is taken out",
+      extended("packages/cli/src/main.ts", "const { kind } = location;\n"),
+      /^packages\/cli\/src\/main\.ts:4 ask the list of stores .*: \{ kind \} = location$/,
+    ],
+    [
+      "a location that is written down by its kind",
+      extended("packages/cli/src/main.ts", 'open({ kind: "dynamodb", table: "t" });\n'),
+      /^packages\/cli\/src\/main\.ts:4 ask the list of stores .*: kind: "dynamodb"$/,
+    ],
+    [
+      "a question for the class of a store",
+      extended("packages/aws/src/stack.ts", "store instanceof DynamoItemStore;\n"),
+      /^packages\/aws\/src\/stack\.ts:2 ask the list of stores .*: instanceof DynamoItemStore$/,
+    ],
+    [
+      "a hidden member of a store",
+      extended("packages/aws/src/stack.ts", '"scan" in store;\n'),
+      /^packages\/aws\/src\/stack\.ts:2 a member of a store is part of its type.*: "scan" in store$/,
+    ],
+    [
       "everything exported",
       extended("packages/limiter/src/index.ts", 'export * from "./core/sum.ts";\n'),
       /^packages\/limiter\/src\/index\.ts:2 exports are listed by name: export \*$/,

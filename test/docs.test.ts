@@ -5,6 +5,9 @@ import { basename, dirname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 import { STACK_DEFAULTS } from "@zae-limiter/aws/options/stack-option-table.ts";
 import * as api from "@zae-limiter/limiter/index.ts";
+import type { OpenOption } from "@zae-limiter/limiter/repository/stores/open-option.ts";
+import { SHARED_OPTIONS } from "@zae-limiter/limiter/repository/stores/shared-options.ts";
+import { STORES } from "@zae-limiter/limiter/repository/stores/stores.ts";
 import { describe, expect, test } from "vitest";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -190,6 +193,23 @@ describe("the documents", () => {
       ([name, value]) => !rows.some((row) => row.startsWith(`| ${name} | ${value} |`)),
     );
     expect(missing).toEqual([]);
+  });
+
+  test("docs/reference/options.md has every option of opening, its default and its meaning", () => {
+    const page = readFileSync(join(ROOT, "docs/reference/options.md"), "utf8");
+    const opening = page.slice(page.indexOf("## Opening a store"), page.indexOf("## A limiter"));
+    const rows = opening.split("\n").map((line) => line.replaceAll(/\]\([^)]*\)|\[/g, ""));
+    const options = [SHARED_OPTIONS, ...STORES.map((kind) => kind.options)].flatMap((table) =>
+      Object.entries<OpenOption>(table),
+    );
+    const missing = options.filter(([name, option]) => {
+      const row = rows.find((line) => line.startsWith(`| \`${name}\` |`));
+      const [, , stated = "", meaning = ""] = row?.split("|").map((cell) => cell.trim()) ?? [];
+      const isConstant = typeof option.default !== "object" && option.default !== undefined;
+      const isRight = !isConstant || stated.replaceAll("`", "") === String(option.default);
+      return !isRight || !meaning.startsWith(option.doc);
+    });
+    expect(missing.map(([name]) => name)).toEqual([]);
   });
 
   test("a record of a decision is short", () => {

@@ -2,6 +2,7 @@
 
 import type { Place } from "./places.ts";
 import type { Quote } from "./plain-words.ts";
+import { STORE_PLACES } from "./store-places.ts";
 
 /** Files that wait for the part that will use them. */
 export const AWAITED: readonly string[] = [];
@@ -152,7 +153,6 @@ const balancePlaces: Place = {
   allowed: [
     "packages/limiter/src/buckets/",
     "packages/limiter/src/records/bucket-item.ts",
-    "packages/aws/src/migrations/flat-items.ts",
     "packages/testing/src/item-store-contract/",
     "packages/simulator/src/checkers/",
   ],
@@ -167,5 +167,6 @@ export const PLACES: readonly Place[] = [
   cryptoPlaces,
   environmentPlaces,
   surface,
+  ...STORE_PLACES,
   ...nowhere,
 ];

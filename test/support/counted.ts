@@ -6,7 +6,7 @@ import type { CallListener, ItemStore } from "@zae-limiter/limiter/storage/item-
 export function counted(items: ItemStore): ItemStore {
   const listeners = new CallListeners();
   return new Proxy<ItemStore>(items, {
-    get: (_, operation: keyof ItemStore | "listen") => {
+    get: (_, operation: keyof ItemStore) => {
       if (operation === "close") return async () => undefined;
       if (operation === "listen") return (listener: CallListener) => listeners.add(listener);
       return (...parameters: unknown[]) => {

@@ -1,9 +1,9 @@
 /**
  * Tables as older versions of the Python library have left them, from what is known about their
- * layouts. `NOW` is when they are migrated.
+ * layouts: those of 0.9.0 and 0.10.0 are migrated at `NOW`, older ones are refused.
  */
 
-import type { Item, Value } from "@zae-limiter/limiter/storage/item.ts";
+import type { Item } from "@zae-limiter/limiter/storage/item.ts";
 
 /** Not in the past: an engine would remove what has expired. */
 export const NOW = Math.floor(Date.now() / 1000) * 1000 + 3_600_000;
@@ -54,40 +54,23 @@ export function version(schema: string, PK = "_/SYSTEM#"): Item {
   };
 }
 
-function limits(prefix: string, values: Record<string, [number, number, number, number?]>) {
-  const attributes: Record<string, Value> = {};
-  for (const [name, [cp, ra, rp, bx]] of Object.entries(values)) {
-    attributes[`${prefix}_${name}_cp`] = cp;
-    attributes[`${prefix}_${name}_ra`] = ra;
-    attributes[`${prefix}_${name}_rp`] = rp;
-    if (bx !== undefined) attributes[`${prefix}_${name}_bx`] = bx;
-  }
-  return attributes;
-}
-
-/** A bucket that lies with its entity, as from 0.7.0 to 0.8.0; 40 of 100 rpm are left. */
-export function bucketOfEntity(
-  id: string | undefined,
-  entityId: string,
-  more: Record<string, Value> = {},
-): Item {
+/** A bucket that lies with its entity, as before 0.9.0: nothing reads it any more. */
+export function bucketOfEntity(id: string | undefined, entityId: string): Item {
   return placed(id, {
     PK: `ENTITY#${entityId}`,
     SK: "#BUCKET#gpt-4",
     entity_id: entityId,
     resource: "gpt-4",
     rf: NOW - 6000,
-    ...limits("b", { rpm: [100_000, 100_000, 60_000], tpm: [10_000_000, 10_000_000, 60_000] }),
+    b_rpm_cp: 100_000,
     b_rpm_bx: 100_000,
+    b_rpm_ra: 100_000,
+    b_rpm_rp: 60_000,
     b_rpm_tk: 40_000,
     b_rpm_tc: 60_000,
-    b_tpm_bx: 15_000_000,
-    b_tpm_tk: -500_000,
-    b_tpm_tc: 15_500_000,
     GSI2PK: "RESOURCE#gpt-4",
     GSI2SK: `BUCKET#${entityId}`,
     ttl: LATER,
-    ...more,
   });
 }
 
@@ -113,181 +96,57 @@ export function usage(
   });
 }
 
-function entity(id: string | undefined, entityId: string, parentId?: string): Item {
-  return placed(id, {
-    PK: `ENTITY#${entityId}`,
-    SK: "#META",
-    entity_id: entityId,
-    name: `The ${entityId}`,
-    parent_id: parentId ?? null,
-    cascade: parentId !== undefined,
-    metadata: { tier: "gold" },
-    created_at: "2026-01-01T00:00:00Z",
-    ...(parentId === undefined
-      ? {}
-      : { GSI1PK: `PARENT#${parentId}`, GSI1SK: `CHILD#${entityId}` }),
-  });
-}
-
-function auditEvent(id: string | undefined, entityId: string, eventId: string): Item {
-  return placed(id, {
-    PK: `AUDIT#${entityId}`,
-    SK: `#AUDIT#${eventId}`,
-    event_id: eventId,
-    entity_id: entityId,
-    timestamp: "2026-01-01T00:00:00Z",
-    action: "entity_created",
-    principal: "ops-team",
-    resource: null,
-    details: { name: "x" },
-    ttl: LATER,
-  });
-}
-
-/** Everything that a table of 0.8.0 has of one namespace, or of none. */
-export function contentsOf08(id: string | undefined): Item[] {
+/** A table as the Python library leaves it, with an item for each rule of the step to 0.11.0. */
+export function unfinishedTable(schema: string): Item[] {
+  const ofEntity = { config_version: 1, l_rpm_cp: 10, l_rpm_ra: 10, l_rpm_rp: 60 };
   return [
-    entity(id, "org-1"),
-    entity(id, "key-1", "org-1"),
-    placed(id, {
-      PK: "SYSTEM#",
-      SK: "#CONFIG",
-      on_unavailable: "block",
-      config_version: 1,
-      ...limits("l", { rpm: [50, 50, 60, 50] }),
-    }),
-    placed(id, {
-      PK: "RESOURCE#gpt-4",
-      SK: "#CONFIG",
-      resource: "gpt-4",
-      config_version: 1,
-      ...limits("l", { rpm: [100, 100, 60, 100], tpm: [10_000, 10_000, 60, 15_000] }),
-    }),
-    placed(id, { PK: "SYSTEM#", SK: "#RESOURCES", resources: new Set(["gpt-4"]) }),
-    placed(id, {
-      PK: "ENTITY#key-1",
-      SK: "#CONFIG#_default_",
-      entity_id: "key-1",
-      resource: "_default_",
-      config_version: 1,
-      ...limits("l", { rpm: [10, 10, 60, 20] }),
-      GSI3PK: "ENTITY_CONFIG#_default_",
-      GSI3SK: "key-1",
-    }),
-    // One too many: an entity was deleted with its limits.
-    placed(id, { PK: "SYSTEM#", SK: "#ENTITY_CONFIG_RESOURCES", _default_: 2, "gpt-3": 1 }),
-    bucketOfEntity(id, "org-1"),
-    bucketOfEntity(id, "key-1"),
-    usage(id, "key-1", "hourly", HOUR, { rpm: 4, tpm: 2100, total_events: 8 }),
-    usage(id, "key-1", "daily", DAY, { rpm: 9, tpm: 5000, total_events: 18 }),
-    auditEvent(id, "org-1", "01M7G7PX76Z6KZAK4FZ2WJKRA8"),
+    version(schema),
+    ...namespace("default", DEFAULT_ID),
+    ...namespace("tenant-a", OTHER_ID),
+    { PK: "default/SYSTEM#", SK: "#CONFIG", GSI4PK: "default", audit_retention_days: 14 },
+    ...[DEFAULT_ID, OTHER_ID].flatMap((id) => [
+      placed(id, { PK: "ENTITY#key-1", SK: "#META", entity_id: "key-1", name: "The key-1" }),
+      placed(id, { PK: "ENTITY#key-1", SK: "#CONFIG#gpt-4", ...ofEntity }),
+      { PK: `${id}/RESOURCE#gpt-4`, SK: "#CONFIG", resource: "gpt-4", ...ofEntity },
+      { PK: `${id}/BUCKET#ghost#gpt-4#0`, SK: "#STATE", b_rpm_tk: 5000, b_rpm_tc: -5000 },
+      bucketOfEntity(id, "key-1"),
+      usage(id, "key-1", "hourly", HOUR, { rpm: 4, tpm: 2100, total_events: 8 }),
+      usage(id, "key-1", "daily", DAY, { rpm: 9, tpm: 5000, total_events: 18 }),
+    ]),
   ];
 }
 
-/** 0.8.0 before there were namespaces. */
-export function table08(): Item[] {
-  return [version("0.8.0", "SYSTEM#"), ...contentsOf08(undefined)];
+/** Records of a layout before 0.9.0, in a namespace or in none. */
+function contentsOf08(id: string | undefined): Item[] {
+  const limits = { config_version: 1, l_rpm_cp: 50, l_rpm_ra: 50, l_rpm_rp: 60, l_rpm_bx: 70 };
+  return [
+    placed(id, { PK: "ENTITY#key-1", SK: "#META", entity_id: "key-1", name: "The key-1" }),
+    placed(id, { PK: "SYSTEM#", SK: "#CONFIG", ...limits }),
+    bucketOfEntity(id, "key-1"),
+    usage(id, "key-1", "hourly", HOUR, { rpm: 4, total_events: 8 }),
+  ];
 }
 
 /** 0.8.0 with namespaces. */
-export function table08Namespaced(): Item[] {
+export function table08(): Item[] {
+  return [version("0.8.0"), ...namespace("default", DEFAULT_ID), ...contentsOf08(DEFAULT_ID)];
+}
+
+/** 0.8.0 before there were namespaces. */
+export function tableWithoutNamespaces(): Item[] {
+  return [version("0.8.0", "SYSTEM#"), ...contentsOf08(undefined)];
+}
+
+/** The first layout: attributes in `data`, versions counted from 1.0.0. */
+export function firstTable(): Item[] {
+  const data = { schema_version: "1.0.0", lambda_version: "0.5.0", client_min_version: "0.0.0" };
   return [
-    version("0.8.0"),
-    ...namespace("default", DEFAULT_ID),
-    ...namespace("tenant-a", OTHER_ID),
-    ...contentsOf08(DEFAULT_ID),
-    ...contentsOf08(OTHER_ID),
+    { PK: "SYSTEM#", SK: "#VERSION", data },
+    { PK: "ENTITY#key-1", SK: "#META", entity_id: "key-1", data: { name: "Key One" } },
   ];
 }
 
-/** The first layouts: attributes in `data`, an item for each limit of a bucket and of a config. */
-export function firstTable(): Item[] {
-  const bucket = (limit: string, more: Record<string, Value>): Item => ({
-    PK: "ENTITY#key-1",
-    SK: `#BUCKET#gpt-4#${limit}`,
-    entity_id: "key-1",
-    data: { resource: "gpt-4", limit_name: limit, ...more },
-    total_consumed_milli: 60_000,
-    GSI2PK: "RESOURCE#gpt-4",
-    GSI2SK: `BUCKET#key-1#${limit}`,
-    ttl: LATER,
-  });
-  const limit = (PK: string, SK: string, more: Record<string, Value>): Item => ({
-    PK,
-    SK,
-    refill_period_seconds: 60,
-    ...more,
-  });
-  return [
-    {
-      PK: "SYSTEM#",
-      SK: "#VERSION",
-      data: { schema_version: "1.0.0", lambda_version: "0.5.0", client_min_version: "0.0.0" },
-    },
-    {
-      PK: "ENTITY#key-1",
-      SK: "#META",
-      entity_id: "key-1",
-      data: {
-        name: "Key One",
-        parent_id: "org-1",
-        metadata: { tier: "gold" },
-        created_at: "2026-01-01T00:00:00Z",
-      },
-      GSI1PK: "PARENT#org-1",
-      GSI1SK: "CHILD#key-1",
-    },
-    bucket("rpm", {
-      tokens_milli: 40_000,
-      capacity_milli: 100_000,
-      burst_milli: 100_000,
-      refill_amount_milli: 100_000,
-      refill_period_ms: 60_000,
-      last_refill_ms: NOW - 6000,
-    }),
-    // Refilled three seconds later than the other.
-    bucket("tpm", {
-      tokens_milli: 2_000_000,
-      capacity_milli: 10_000_000,
-      burst_milli: 15_000_000,
-      refill_amount_milli: 10_000_000,
-      refill_period_ms: 60_000,
-      last_refill_ms: NOW - 3000,
-    }),
-    limit("SYSTEM#", "#LIMIT#rpm", {
-      limit_name: "rpm",
-      capacity: 50,
-      burst: 50,
-      refill_amount: 50,
-    }),
-    { PK: "SYSTEM#", SK: "#CONFIG", on_unavailable: "allow" },
-    limit("RESOURCE#gpt-4", "#LIMIT#tpm", {
-      limit_name: "tpm",
-      capacity: 10_000,
-      burst: 15_000,
-      refill_amount: 10_000,
-    }),
-    limit("RESOURCE#gpt-4", "#LIMIT#rpm", {
-      limit_name: "rpm",
-      capacity: 100,
-      burst: 100,
-      refill_amount: 100,
-    }),
-    limit("ENTITY#key-1", "#LIMIT#gpt-4#rpm", {
-      data: { resource: "gpt-4", limit_name: "rpm", capacity: 10, burst: 20, refill_amount: 10 },
-    }),
-    {
-      PK: "AUDIT#key-1",
-      SK: "#AUDIT#01M7G7PX7CZ5V051BZTT8BT862",
-      entity_id: "key-1",
-      data: {
-        event_id: "01M7G7PX7CZ5V051BZTT8BT862",
-        timestamp: "2026-01-01T00:00:00Z",
-        action: "entity_created",
-        principal: "ops-team",
-        details: { name: "x" },
-      },
-      ttl: LATER,
-    },
-  ];
+/** A table that a newer Python client has opened: a namespace, and old records outside of it. */
+export function halfNamespacedTable(): Item[] {
+  return [...tableWithoutNamespaces(), version("0.10.0"), ...namespace("default", DEFAULT_ID)];
 }

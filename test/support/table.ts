@@ -5,6 +5,7 @@ import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
 import type { ConsumeResult } from "@zae-limiter/limiter/buckets/bucket-consumer.ts";
 import type { RefundWarning } from "@zae-limiter/limiter/buckets/bucket-warning.ts";
 import { DistributedBucketStore } from "@zae-limiter/limiter/buckets/distributed/distributed-bucket-store.ts";
+import { DYNAMODB_TRAITS } from "@zae-limiter/limiter/buckets/distributed/table-traits.ts";
 import type { BucketConfig, LimitSource } from "@zae-limiter/limiter/buckets/leg.ts";
 import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
@@ -51,7 +52,7 @@ export class Table {
   client(aheadMs = 0, tamper: Partial<ItemStore> = {}): Client {
     const store = new Proxy<ItemStore>(this.items, {
       get: (items, operation: keyof ItemStore) =>
-        tamper[operation] ?? (items[operation].bind(items) as unknown),
+        tamper[operation] ?? (items[operation]?.bind(items) as unknown),
     });
     const random = this.#random;
     const clock = () => this.nowMs + aheadMs;
@@ -60,6 +61,7 @@ export class Table {
       new DistributedBucketStore(
         { store, namespaceId: NAMESPACE, clock, random },
         {
+          ...DYNAMODB_TRAITS,
           ttlMultiplier: this.#ttlMultiplier,
           timeoutMs: 2000,
           timer,

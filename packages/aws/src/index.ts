@@ -13,13 +13,14 @@ export { MigrationError, MigrationRunningError } from "./migrations/migration-er
 export {
   type MigrationPlan,
   type MigrationReport,
+  type OpenTable,
+  openTable,
   type PendingMigration,
   planMigrations,
   type RunOptions as MigrationOptions,
   rollbackMigrations,
   runMigrations,
 } from "./migrations/migrations.ts";
-export { type OpenTable, openTable } from "./migrations/open-table.ts";
 export type { MigrationOutcome, MigrationProgress } from "./migrations/run.ts";
 export type { StackOptions } from "./options/stack-options.ts";
 export { deleteStack, type Teardown, type TeardownRequest } from "./stack/delete.ts";

@@ -22,6 +22,18 @@ export type {
   Write,
   WriteResult,
 } from "@zae-limiter/limiter/storage/item-store.ts";
+export {
+  type Cell,
+  type CellWrite,
+  type Commit,
+  type CommitResult,
+  ITEM_TABLE,
+  type ItemTable,
+  type LogPage,
+  type LogStart,
+  type PageRange,
+  type TableCallOptions,
+} from "@zae-limiter/limiter/storage/item-table.ts";
 export { ChangeLog } from "@zae-limiter/limiter/storage/memory/feed.ts";
 export {
   MemoryItemStore,

@@ -13,8 +13,8 @@ export function versionAnswers(
   const nothing = { body: "{}" };
   const isRegistered = PK !== "SYSTEM#";
   return {
-    // No migration is under way; what is asked for next is the record in the registry.
-    GetItem: [nothing, isRegistered ? { body: JSON.stringify({ Item }) } : nothing],
+    // The record in the registry is asked for first; then, that no migration is under way.
+    GetItem: [isRegistered ? { body: JSON.stringify({ Item }) } : nothing, nothing],
     BatchGetItem: { body: JSON.stringify({ Responses: { [table]: [Item] }, UnprocessedKeys: {} }) },
   };
 }

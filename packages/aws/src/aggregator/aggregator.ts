@@ -15,6 +15,10 @@
 import { inParallel } from "@zae-limiter/limiter/base/bounded.ts";
 import type { Clock } from "@zae-limiter/limiter/base/clock.ts";
 import { systemTimer, type Timer } from "@zae-limiter/limiter/base/timer.ts";
+import {
+  DYNAMODB_TRAITS,
+  type TableTraits,
+} from "@zae-limiter/limiter/buckets/distributed/table-traits.ts";
 import { WINDOW_TYPES, type WindowType } from "@zae-limiter/limiter/core/windows.ts";
 import { DamagedRecordError, ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { numberAt } from "@zae-limiter/limiter/records/fields.ts";
@@ -49,6 +53,8 @@ export interface AggregatorOptions {
   /** Where removed audit events go; when absent, they are not kept. */
   readonly archive?: ArchiveSink | undefined;
   readonly splitter?: ShardSplitter | undefined;
+  /** Traits of the store; those of a table on DynamoDB when absent. */
+  readonly traits?: TableTraits | undefined;
 }
 
 /** The outcome of a batch. */
@@ -64,11 +70,11 @@ export class Aggregator {
   readonly #upkeep: BucketUpkeep;
 
   constructor(options: AggregatorOptions) {
-    const { store, clock, splitter, timer = systemTimer } = options;
+    const { store, clock, splitter, timer = systemTimer, traits = DYNAMODB_TRAITS } = options;
     this.#options = options;
     const retentionDays = options.retentionDays ?? RETENTION_DAYS;
     this.#writer = new SnapshotWriter({ store, timer, retentionDays });
-    this.#upkeep = new BucketUpkeep({ store, clock, splitter });
+    this.#upkeep = new BucketUpkeep({ store, clock, splitter, traits });
   }
 
   /** Reports work that cannot begin within `timeLeftMs` as failed, so that it is not cut off. */

@@ -10,7 +10,10 @@ import {
   decoded,
   type SeenBucket,
 } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
-import { WRITES_RATE } from "@zae-limiter/limiter/records/bucket-item.ts";
+import {
+  type TableTraits,
+  WRITES_PER_PARTITION,
+} from "@zae-limiter/limiter/buckets/distributed/table-traits.ts";
 import { type BucketPlace, bucketKey } from "@zae-limiter/limiter/records/keys.ts";
 import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
 import type { BucketActivity } from "./bucket-activity.ts";
@@ -35,6 +38,7 @@ interface BucketUpkeepOptions {
   readonly store: ItemStore;
   readonly clock: Clock;
   readonly splitter: ShardSplitter | undefined;
+  readonly traits: TableTraits;
 }
 
 /** Every rebase makes the cached states of clients outdated, so it is not done all the time. */
@@ -43,7 +47,6 @@ const EPOCH_AGE_MS_MIN = 5000;
 const TTL_MULTIPLIER = 1;
 /** The share of an item's write capacity at which it is split, so that the split ends in time. */
 const SPLIT_AT = 0.8;
-const WRITES_PER_SECOND_MAX = WRITES_RATE.capacityMilli / 1000;
 
 export class BucketUpkeep {
   readonly #options: BucketUpkeepOptions;
@@ -60,7 +63,8 @@ export class BucketUpkeep {
     if (bucket === undefined || !isStale(bucket, consumedMilli, nowMs)) return false;
     // Not the limits of a call: the bucket keeps its own, and nothing is consumed.
     const config = { limits: [], source: "override", version: bucket.configVersion } as const;
-    const context = { nowMs, ttlMultiplier: TTL_MULTIPLIER, trustFull: () => true };
+    const rules = { ...this.#options.traits, ttlMultiplier: TTL_MULTIPLIER };
+    const context = { nowMs, rules, trustFull: () => true };
     const rebase = planRebase(bucket, config, [], context, false);
     if (rebase.kind !== "write") return false;
     const { namespaceId, entityId, resource, shard } = name;
@@ -81,7 +85,7 @@ export class BucketUpkeep {
     if (splitter === undefined || bucket === undefined) return 0;
     let made = 0;
     if (grew) made += await splitter.complete(name, bucket);
-    if (perSecond >= SPLIT_AT * WRITES_PER_SECOND_MAX) {
+    if (perSecond >= SPLIT_AT * WRITES_PER_PARTITION) {
       made += await splitter.split(name, bucket, largestMilli);
     }
     return made;

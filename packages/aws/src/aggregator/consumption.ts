@@ -8,7 +8,7 @@
  * stays, and consumes nothing: it lowers the number of shards, and raises their generation (`mg`).
  */
 
-import { isLimitName } from "@zae-limiter/limiter/domain/names.ts";
+import { isLimitName, RESERVED_LIMIT } from "@zae-limiter/limiter/domain/names.ts";
 import { ACQUIRES, METER } from "@zae-limiter/limiter/records/bucket-item.ts";
 import { integerAt, numberAt, valueAt } from "@zae-limiter/limiter/records/fields.ts";
 import { STATE_SK } from "@zae-limiter/limiter/records/keys.ts";
@@ -35,6 +35,8 @@ const PREFIX = "b_";
 const SUFFIX = "_tc";
 /** Which config the limits of a bucket came from. */
 const ORIGIN = "cs";
+/** The total of the Python library's meter of writes, which every bucket on a table has. */
+const PYTHON_METER = `${PREFIX}${RESERVED_LIMIT}${SUFFIX}`;
 
 /** Returns what a change consumed; `undefined` when the change is not about consumption. */
 export function consumptionOf(change: StreamChange): Consumption | undefined {
@@ -69,7 +71,8 @@ function wholeAt(item: Item, name: string): number {
 /**
  * A write of ours says how many acquires it was, and moves the meter of writes. A write of the
  * Python library does neither, also on an item that ours have written to: each one that consumed
- * passes for an acquire.
+ * passes for an acquire. An item of ours without any meter is in a store that only this library
+ * uses.
  */
 function eventsOf(
   before: Item | undefined,
@@ -82,7 +85,8 @@ function eventsOf(
   const rises = amountsMilli.some(([, milli]) => milli > 0);
   if (acquires !== 0 || !rises) return acquires;
   const isCreatedByUs = before === undefined && valueAt(after, ORIGIN) !== undefined;
-  const isWrittenByUs = totalAt(after, METER) !== totalAt(before, METER);
+  const isUnmetered = [METER, PYTHON_METER].every((name) => valueAt(after, name) === undefined);
+  const isWrittenByUs = isUnmetered || totalAt(after, METER) !== totalAt(before, METER);
   return isCreatedByUs || isWrittenByUs ? 0 : 1;
 }
 

@@ -4,20 +4,29 @@ import type { Clock } from "@zae-limiter/limiter/base/clock.ts";
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import { randomToken, systemRandom } from "@zae-limiter/limiter/base/random.ts";
 import { systemTimer } from "@zae-limiter/limiter/base/timer.ts";
+import {
+  DYNAMODB_TRAITS,
+  NO_TRAITS,
+} from "@zae-limiter/limiter/buckets/distributed/table-traits.ts";
 import { WINDOW_TYPES, type WindowType } from "@zae-limiter/limiter/core/windows.ts";
 import { checkFields, checkInteger, show } from "@zae-limiter/limiter/domain/check.ts";
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
-import { clockOf, openBackend } from "@zae-limiter/limiter/repository/backend.ts";
+import { clockOf } from "@zae-limiter/limiter/repository/backend.ts";
 import type { DynamoOptions } from "@zae-limiter/limiter/repository/options.ts";
-import { parseStoreUrl, type StoreLocation } from "@zae-limiter/limiter/repository/store-url.ts";
-import { DynamoItemStore } from "@zae-limiter/limiter/storage/dynamodb/item-store.ts";
+import { tableOf } from "@zae-limiter/limiter/repository/stores/dynamodb.ts";
+import { openBackend } from "@zae-limiter/limiter/repository/stores/open-backend.ts";
+import {
+  parseStoreUrl,
+  type StoreLocation,
+} from "@zae-limiter/limiter/repository/stores/stores.ts";
+import type { ChangeSource } from "@zae-limiter/limiter/storage/change-source.ts";
 import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
 import { Aggregator } from "./aggregator.ts";
 import type { ArchiveSink } from "./audit-archive.ts";
 import type { AggregatorCounters } from "./counters.ts";
 import { FolderArchive } from "./folder-archive.ts";
 import { jsonLog, LOG_LEVELS, type LogLevel } from "./log.ts";
-import { feedSource, streamSource } from "./runner/shard-source.ts";
+import { shardSource } from "./runner/shard-source.ts";
 import { StreamRunner } from "./runner/stream-runner.ts";
 import { S3Archive } from "./s3-archive.ts";
 import { splitterOver } from "./splitter.ts";
@@ -112,28 +121,37 @@ export async function runAggregator(
 ): Promise<AggregatorCounters> {
   if (typeof where === "string") return runAggregatorAt(parseStoreUrl(where), options);
   const settings = checked(options);
-  return follow(where, clockOf(options.connection ?? {}), undefined, options, settings);
+  const clock = clockOf(options.connection ?? {});
+  const opened = { store: where, clock, changes: { by: "feed", store: where } } as const;
+  return follow(opened, undefined, options, settings);
 }
 
-/** The same on a store that was located already. */
+/** Follows the store at a location until the signal stops it. */
 export async function runAggregatorAt(
   location: StoreLocation,
   options: AggregatorRunOptions,
 ): Promise<AggregatorCounters> {
   const settings = checked(options);
   const connection = { timeoutMs: TIMEOUT_MS, ...options.connection };
-  const region = location.kind === "dynamodb" ? (connection.region ?? location.region) : undefined;
-  const { store, clock } = await openBackend(location, connection);
+  const table = tableOf(location);
+  const region = table && (connection.region ?? table.region);
+  const backend = await openBackend(location, connection);
   try {
-    return await follow(store, clock, region, options, settings);
+    return await follow(backend, region, options, settings);
   } finally {
-    await store.close();
+    await backend.store.close();
   }
 }
 
+/** A store that is open, as far as an aggregator needs it. */
+interface FollowedStore {
+  readonly store: ItemStore;
+  readonly clock: Clock;
+  readonly changes: ChangeSource;
+}
+
 async function follow(
-  store: ItemStore,
-  clock: Clock,
+  { store, clock, changes }: FollowedStore,
   region: string | undefined,
   options: AggregatorRunOptions,
   settings: Settings,
@@ -143,7 +161,8 @@ async function follow(
   const timer = options.connection?.timer ?? systemTimer;
   const random = options.connection?.random ?? systemRandom;
   const { retentionDays, batchMs, batchSize } = settings;
-  const isTable = store instanceof DynamoItemStore;
+  // Only a table on DynamoDB has a stream of shards.
+  const isTable = changes.by === "shards";
   const aggregator = new Aggregator({
     store,
     clock,
@@ -152,11 +171,12 @@ async function follow(
     retentionDays,
     windows: options.windows,
     archive: archiveAt(options.archive, region),
-    splitter: splitterOver({ store, clock, log, timer, random }),
+    splitter: isTable ? splitterOver({ store, clock, log, timer, random }) : undefined,
+    traits: isTable ? DYNAMODB_TRAITS : NO_TRAITS,
   });
   const runner = new StreamRunner({
     aggregator,
-    source: isTable ? streamSource(store.stream()) : feedSource(store),
+    source: shardSource(changes),
     store,
     clock,
     timer,

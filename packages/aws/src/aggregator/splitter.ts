@@ -8,6 +8,7 @@ import { LinkChecks } from "@zae-limiter/limiter/buckets/distributed/consume/lin
 import { decoded } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
 import { Splitter } from "@zae-limiter/limiter/buckets/distributed/shards/splitter.ts";
 import { CachedStates } from "@zae-limiter/limiter/buckets/distributed/state/cached-states.ts";
+import { WRITES_PER_PARTITION } from "@zae-limiter/limiter/buckets/distributed/table-traits.ts";
 import { type BucketPlace, bucketKey } from "@zae-limiter/limiter/records/keys.ts";
 import { readVersion, type VersionRecord } from "@zae-limiter/limiter/records/version-record.ts";
 import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
@@ -40,6 +41,7 @@ export function splitterOver(options: SplitterOptions): ShardSplitter {
     const states = new CachedStates();
     const made = new Splitter(context, states, new LinkChecks(context, states), {
       maxShards,
+      writesPerPartition: WRITES_PER_PARTITION,
       onSplit: ({ entityId, resource, shardCount }) =>
         log("info", "a bucket was split", {
           ...about(namespaceId, entityId, resource),
@@ -58,7 +60,7 @@ export function splitterOver(options: SplitterOptions): ShardSplitter {
   return {
     split: async ({ namespaceId }, bucket, largestMilli) => {
       const splitter = await splitterOf(namespaceId);
-      splitter.loads.noteLargest(bucket, largestMilli);
+      splitter.loads?.noteLargest(bucket, largestMilli);
       return (await splitter.relieve(bucket, "saturated", deadline())) ? 1 : 0;
     },
     complete: async (name, bucket) => {

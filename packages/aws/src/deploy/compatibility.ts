@@ -7,17 +7,16 @@ import {
   type Compatibility,
   checkCompatibility,
   SCHEMA_VERSION,
+  WITHOUT_NAMESPACES,
 } from "@zae-limiter/limiter/domain/version.ts";
 import { versionKey } from "@zae-limiter/limiter/records/keys.ts";
 import { decodeVersion, type VersionRecord } from "@zae-limiter/limiter/records/version-record.ts";
-import { openBackend } from "@zae-limiter/limiter/repository/backend.ts";
 import type { DynamoOptions } from "@zae-limiter/limiter/repository/options.ts";
-import type { StoreLocation } from "@zae-limiter/limiter/repository/store-url.ts";
+import { openBackend } from "@zae-limiter/limiter/repository/stores/open-backend.ts";
+import type { StoreLocation } from "@zae-limiter/limiter/repository/stores/stores.ts";
 import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
 import type { Aws } from "../client/aws.ts";
-import { readState } from "../migrations/migration-state.ts";
-import { isAfter } from "../migrations/registry.ts";
-import { readTableVersion, type TableVersion } from "../migrations/table-version.ts";
+import { readVersionItems, type VersionItems } from "../migrations/table-version.ts";
 import { describeTable, isLimiterTable } from "../stack/live-table.ts";
 import { openRecords } from "../stack/table-records.ts";
 
@@ -25,8 +24,6 @@ import { openRecords } from "../stack/table-records.ts";
 interface VersionFinding {
   readonly record: VersionRecord;
   readonly compatibility: Compatibility;
-  /** The version it really has: records from before there were namespaces counted differently. */
-  readonly effective: string;
 }
 
 /** A table that is being created is empty, and does not answer yet. */
@@ -45,8 +42,8 @@ export async function findVersion(
   }
 }
 
-/** The same as `refuseNewer`, where the table may be missing or not made by this library. */
-export async function refuseNewerTable(
+/** Does what `refuseUnusable` does, where the table may be missing or not made by this library. */
+export async function refuseUnusableTable(
   aws: Aws,
   table: string,
   options: DynamoOptions,
@@ -56,56 +53,51 @@ export async function refuseNewerTable(
   if (!ANSWERING.includes(live.TableStatus ?? "ACTIVE")) return;
   const records = await openRecords(table, options);
   try {
-    await refuseNewer(records.store);
+    await refuseUnusable(records.store);
   } finally {
     await records.close();
   }
 }
 
 /**
- * Throws where the table is too new for this client. One that is too old, or halfway, may be
- * brought up to date: that is what deploying and upgrading are for.
+ * Throws where this client must not change the table: where it is too new, or its layout is older
+ * than all that this client can migrate.
  */
-export async function refuseNewer(store: ItemStore): Promise<void> {
+export async function refuseUnusable(store: ItemStore): Promise<void> {
   const found = await versionIn(store);
   if (found === undefined || found.compatibility.compatible) return;
-  const { record, compatibility, effective } = found;
-  if (compatibility.needsMigration && !isAfter(effective, SCHEMA_VERSION)) return;
-  const reason = compatibility.needsMigration
-    ? `The newest that it knows is ${SCHEMA_VERSION}`
-    : compatibility.message;
+  const { needsMigration, isTooOld, message } = found.compatibility;
+  const reason = needsMigration ? `The newest that it knows is ${SCHEMA_VERSION}` : message;
   throw new IncompatibleSchemaError({
     clientVersion: CLIENT_VERSION,
-    schemaVersion: record.schemaVersion,
-    message: `${reason}. Nothing was changed; install a newer zae-limiter`,
+    schemaVersion: found.record.schemaVersion,
+    message: `${reason}. Nothing was changed${isTooOld ? "" : "; install a newer zae-limiter"}`,
   });
 }
 
 async function versionIn(store: ItemStore): Promise<VersionFinding | undefined> {
-  const { record, unprefixed, effective } = await visibleVersion(store);
+  const { record, unprefixed } = await visibleRecords(store);
   const item = record ?? unprefixed;
   if (item === undefined) return undefined;
   const decoded = decodeVersion(item);
+  if (unprefixed !== undefined) return { record: decoded, compatibility: WITHOUT_NAMESPACES };
   const compatibility = checkCompatibility({
     client: CLIENT_VERSION,
-    schema: effective,
+    schema: decoded.schemaVersion,
     clientMin: decoded.clientMinVersion,
     lambda: decoded.aggregatorVersion,
   });
-  return { record: decoded, compatibility, effective };
+  return { record: decoded, compatibility };
 }
 
 /** Tenants may read the registry, and nothing outside of it: for them its record counts. */
-async function visibleVersion(
-  store: ItemStore,
-): Promise<Pick<TableVersion, "record" | "unprefixed" | "effective">> {
+async function visibleRecords(store: ItemStore): Promise<VersionItems> {
   try {
-    return await readTableVersion(store, (await readState(store))?.reached);
+    return await readVersionItems(store);
   } catch (error) {
     if (error instanceof RateLimiterUnavailable) throw error;
     const record = await store.get(versionKey(), { consistent: true });
     if (record === undefined) throw error;
-    const effective = decodeVersion(record).schemaVersion;
-    return { record, unprefixed: undefined, effective };
+    return { record, unprefixed: undefined };
   }
 }

@@ -22,7 +22,7 @@ import {
   preparePlan,
   startPlan,
 } from "./change-set-plan.ts";
-import { refuseNewer, refuseNewerTable } from "./compatibility.ts";
+import { refuseUnusable, refuseUnusableTable } from "./compatibility.ts";
 import { type DeployContext, deployContext } from "./deploy-context.ts";
 import { enabledLambdas } from "./draft.ts";
 import { Overtaken } from "./overtaken.ts";
@@ -117,7 +117,7 @@ export async function deployOver(
   const { stackName, connection, options, reset = false } = request;
   for (;;) {
     const { prepared, result } = await whileOvertaken(context, async () => {
-      await refuseNewerTable(context.aws, stackName, connection);
+      await refuseUnusableTable(context.aws, stackName, connection);
       const prepared = await preparePlan(context, stackName, options, reset);
       return { prepared, result: await carryOut(request, context, prepared) };
     });
@@ -218,7 +218,7 @@ async function finish(
   const records = await openRecords(stackName, request.connection);
   try {
     // The client that was waited for may have been newer than this one.
-    await refuseNewer(records.store);
+    await refuseUnusable(records.store);
     for (const lambda of enabledLambdas(plan.options)) {
       context.onStep?.(`Checking the code of the ${lambda}`);
       const over = foreignCode.includes(lambda) ? "other" : "older";

@@ -18,7 +18,7 @@ import {
   runMigrations,
 } from "../migrations/migrations.ts";
 import { type OpenRecords, openRecords } from "../stack/table-records.ts";
-import { refuseNewer } from "./compatibility.ts";
+import { refuseUnusable } from "./compatibility.ts";
 import { type DeployContext, deployContext } from "./deploy-context.ts";
 import { ensureTags } from "./ensure-tags.ts";
 import {
@@ -88,7 +88,7 @@ export async function upgradeStack(request: UpgradeRequest): Promise<Upgraded> {
   const { aws } = context;
   const records = await openRecords(stackName, connection);
   try {
-    await refuseNewer(records.store);
+    await refuseUnusable(records.store);
     const version = await readVersion(records.store);
     const deployed = await deployedAt(aws, stackName);
     refuseForeignCode(stackName, deployed.lambdas);

@@ -6,6 +6,7 @@ import {
   ValidationError,
 } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { openAsItIs, type StoreAsItIs } from "@zae-limiter/limiter/repository/store-as-it-is.ts";
+import { tableAt } from "@zae-limiter/limiter/repository/stores/dynamodb.ts";
 import { forgetLimits, keepLimits, type LimitsTable } from "./keep-limits.ts";
 import { unmadeId } from "./physical-id.ts";
 import { type Outcome, replyText } from "./reply.ts";
@@ -125,9 +126,7 @@ export function limitsHandlerFrom(
   if (table === "") {
     throw new ValidationError("TABLE_NAME", table, "expected the name of the table");
   }
-  const place = { region: undefined, endpoint: undefined, namespace: undefined };
-  const location = { kind: "dynamodb", table, ...place } as const;
-  const open = () => openAsItIs(location, { timeoutMs: TIMEOUT_MS });
+  const open = () => openAsItIs(tableAt(table), { timeoutMs: TIMEOUT_MS });
   const {
     AWS_REGION,
     AWS_ENDPOINT_URL,

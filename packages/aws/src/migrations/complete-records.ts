@@ -22,10 +22,9 @@ import {
 } from "@zae-limiter/limiter/records/keys.ts";
 import { type Item, keyOf } from "@zae-limiter/limiter/storage/item.ts";
 import type { Write } from "@zae-limiter/limiter/storage/item-store.ts";
-import type { Home } from "./known-namespaces.ts";
+import { asRead, removal } from "./as-read.ts";
+import { entityOf, type Home } from "./known-namespaces.ts";
 import type { Migration, MigrationTable, Rule } from "./migration.ts";
-import { asRead, entityOf, removal } from "./old-keys.ts";
-import { bucketPartitions } from "./sharded-buckets.ts";
 import { usageWindows, usageWithoutWindows } from "./usage-windows.ts";
 
 const RETENTION = "audit_retention_days";
@@ -35,7 +34,7 @@ const lostRetention: Rule = {
   name: "audit retention",
   concerns: (item, { namespaces }) => {
     const home = namespaces.homeOf(item.PK);
-    return home?.isOutside === true && home.partition.rest === "SYSTEM#" && item.SK === CONFIG_SK;
+    return home?.isMisplaced === true && home.partition === "SYSTEM#" && item.SK === CONFIG_SK;
   },
   writes: (item, table) => {
     const { namespaceId } = homeIn(table, item);
@@ -46,6 +45,16 @@ const lostRetention: Rule = {
     const setIfAbsent = { [RETENTION]: days, ...inNamespace(namespaceId, key.PK) };
     return [{ update: key, change: { setIfAbsent, add: { [CONFIG_VERSION]: 1 } } }, remove];
   },
+};
+
+/** Before 0.9.0, buckets lay with their entity. No client reads or writes them there any more. */
+const unusedBuckets: Rule = {
+  name: "unused buckets",
+  concerns: (item, table) =>
+    isInside(item, table) &&
+    item.SK.startsWith("#BUCKET#") &&
+    entityOf(homeIn(table, item)) !== undefined,
+  writes: (item) => [removal(item)],
 };
 
 /** Attributes that every bucket has, and the remains of a deleted one lack. */
@@ -67,11 +76,12 @@ const entityLimits: Rule = {
   concerns: (item, table) =>
     isInside(item, table) &&
     item.SK.startsWith(ENTITY_CONFIG_PREFIX) &&
-    entityOf(homeIn(table, item).partition) !== undefined &&
+    entityOf(homeIn(table, item)) !== undefined &&
     !isCounted(item),
   writes: (item, table) => {
-    const { namespaceId, partition } = homeIn(table, item);
-    const entityId = entityOf(partition) as string;
+    const home = homeIn(table, item);
+    const { namespaceId } = home;
+    const entityId = entityOf(home) as string;
     const resource = item.SK.slice(ENTITY_CONFIG_PREFIX.length);
     return [
       {
@@ -102,7 +112,7 @@ const indexKeys: Rule = {
     (textAt(item, "GSI4PK") === undefined || textAt(item, "GSI4SK") === undefined),
   writes: (item, table) => {
     const { namespaceId, partition } = homeIn(table, item);
-    const sort = item.SK === STATE_SK ? partition.rest : item.PK;
+    const sort = item.SK === STATE_SK ? partition : item.PK;
     return [
       {
         update: keyOf(item),
@@ -117,7 +127,7 @@ const indexKeys: Rule = {
 export const toCompleteRecords: Migration = {
   version: "0.11.0",
   description: "complete index keys and lists, no remains of old buckets, usage by type of window",
-  rules: [lostRetention, bucketPartitions, bucketStubs, entityLimits, indexKeys, usageWindows],
+  rules: [lostRetention, unusedBuckets, bucketStubs, entityLimits, indexKeys, usageWindows],
   // The other changes add attributes that readers of 0.10.0 ignore.
   rollback: [usageWithoutWindows],
 };
@@ -127,7 +137,7 @@ function homeIn({ namespaces }: MigrationTable, item: Item): Home {
 }
 
 function isInside(item: Item, { namespaces }: MigrationTable): boolean {
-  return namespaces.homeOf(item.PK)?.isOutside === false;
+  return namespaces.homeOf(item.PK)?.isMisplaced === false;
 }
 
 /** Declarative limits of resources were in no list either. */

@@ -1,4 +1,4 @@
-/** The namespaces of a table, and which of them an item of any age belongs to. */
+/** The namespaces of a table, and which of them an item belongs to. */
 
 import { DEFAULT_NAMESPACE, RESERVED_NAMESPACE } from "@zae-limiter/limiter/domain/names.ts";
 import { textAt } from "@zae-limiter/limiter/records/fields.ts";
@@ -8,20 +8,24 @@ import {
   systemPartition,
 } from "@zae-limiter/limiter/records/keys.ts";
 import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
-import { isOurs, type Partition, partitionOf } from "./old-keys.ts";
 
 const REGISTRY = systemPartition(RESERVED_NAMESPACE);
+const ENTITY_PREFIX = "ENTITY#";
+const KINDS = [ENTITY_PREFIX, "SYSTEM#", "RESOURCE#", "AUDIT#", "BUCKET#"];
+/** `n1/ENTITY#key-1`. Names may contain slashes, but only behind the `#` that ends the kind. */
+const PARTITION_PATTERN = /^([^/#]+)\/(.*)$/s;
 
+/** Where an item belongs. */
 export interface Home {
   readonly namespaceId: string;
-  /** The partition without its namespace. */
-  readonly partition: Partition;
-  /** The item is still where it was before there were namespaces. */
-  readonly isOutside: boolean;
+  /** The partition without its namespace: `ENTITY#key-1`. */
+  readonly partition: string;
+  /** The item lies under the name of its namespace instead of its id. */
+  readonly isMisplaced: boolean;
 }
 
 export class KnownNamespaces {
-  /** Where items without a namespace belong; `undefined` while it is not registered. */
+  /** Where items under the name of the namespace belong; `undefined` while it is not registered. */
   readonly #defaultId: string | undefined;
   readonly #usable: ReadonlySet<string>;
   readonly #known: ReadonlySet<string>;
@@ -50,16 +54,23 @@ export class KnownNamespaces {
    * under the name of the namespace where its id should be; such items belong to it all the same.
    */
   homeOf(pk: string): Home | undefined {
-    const partition = partitionOf(pk);
-    const { namespaceId } = partition;
-    if (!isOurs(partition)) return undefined;
-    if (namespaceId !== undefined && this.#usable.has(namespaceId)) {
-      return { namespaceId, partition, isOutside: false };
+    const [, namespaceId, partition] = PARTITION_PATTERN.exec(pk) ?? [];
+    if (namespaceId === undefined || partition === undefined || !isOurs(partition)) {
+      return undefined;
     }
-    const isOutside =
-      namespaceId === undefined ||
-      (namespaceId === DEFAULT_NAMESPACE && !this.#known.has(namespaceId));
-    if (!isOutside || this.#defaultId === undefined) return undefined;
-    return { namespaceId: this.#defaultId, partition, isOutside };
+    if (this.#usable.has(namespaceId)) return { namespaceId, partition, isMisplaced: false };
+    const isMisplaced = namespaceId === DEFAULT_NAMESPACE && !this.#known.has(namespaceId);
+    if (!isMisplaced || this.#defaultId === undefined) return undefined;
+    return { namespaceId: this.#defaultId, partition, isMisplaced };
   }
+}
+
+/** Returns the entity whose records the partition holds; `undefined` for other partitions. */
+export function entityOf({ partition }: Home): string | undefined {
+  return partition.startsWith(ENTITY_PREFIX) ? partition.slice(ENTITY_PREFIX.length) : undefined;
+}
+
+/** Whether a partition is of a kind that this library or the Python library writes. */
+function isOurs(partition: string): boolean {
+  return KINDS.some((kind) => partition.startsWith(kind));
 }

@@ -42,8 +42,6 @@ export interface Checkpoint {
 /** The content of the item. */
 export interface MigrationState {
   readonly checkpoint: Checkpoint | undefined;
-  /** The version reached so far, where the version record does not say it. */
-  readonly reached: string | undefined;
   readonly startedAt: string;
   readonly updatedAt: string;
 }
@@ -102,10 +100,10 @@ export class MigrationLease {
     this.#state = decodeState(item as Item);
   }
 
-  /** Returns the write that stores a version as reached; it fails if the lease was lost. */
-  reaching(version: string): Write {
+  /** Returns the write that ends a step before the next one; it fails if the lease was lost. */
+  forNextStep(): Write {
     const change: Change = {
-      set: { reached: version, ...renewed(this.#clock()) },
+      set: renewed(this.#clock()),
       remove: ["migration", "direction", "cursor", "scanned", "changes"],
     };
     return { update: stateKey(), change, condition: this.#mine() };
@@ -154,7 +152,6 @@ function decodeState(item: Item): MigrationState {
   const migration = textAt(item, "migration");
   return {
     checkpoint: migration === undefined ? undefined : decodeCheckpoint(item, migration),
-    reached: textAt(item, "reached"),
     startedAt: textAt(item, "started_at") ?? "",
     updatedAt: textAt(item, "updated_at") ?? "",
   };

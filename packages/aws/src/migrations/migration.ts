@@ -39,8 +39,4 @@ export interface Migration {
   readonly rules: readonly Rule[];
   /** The way back, where there is one. */
   readonly rollback?: readonly Rule[];
-  /** The rules need a namespace that old items can move into. */
-  readonly needsNamespace?: boolean;
-  /** Written together with the new version. */
-  readonly atLast?: readonly Write[];
 }

@@ -1,4 +1,4 @@
-/** Migrates a table to the schema of this version, or back. For `upgrade` and other tools. */
+/** Opens a table and migrates it to the schema of this version, or back: for `upgrade`. */
 
 import { type Clock, systemClock } from "@zae-limiter/limiter/base/clock.ts";
 import { type Random, systemRandom } from "@zae-limiter/limiter/base/random.ts";
@@ -9,14 +9,16 @@ import {
 } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { RESERVED_NAMESPACE } from "@zae-limiter/limiter/domain/names.ts";
 import { SCHEMA_VERSION } from "@zae-limiter/limiter/domain/version.ts";
+import type { DynamoOptions } from "@zae-limiter/limiter/repository/options.ts";
+import { openBackend } from "@zae-limiter/limiter/repository/stores/open-backend.ts";
+import { checkOpenOptions, parseStoreUrl } from "@zae-limiter/limiter/repository/stores/stores.ts";
 import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
-import { scannable } from "@zae-limiter/limiter/storage/scan-store.ts";
+import { checkScannable, type ScanStore } from "@zae-limiter/limiter/storage/scan-store.ts";
 import { INDEX_NAMES } from "@zae-limiter/limiter/storage/table.ts";
-import type { Migration } from "./migration.ts";
 import { MigrationError } from "./migration-error.ts";
 import { type MigrationState, readState } from "./migration-state.ts";
 import { OverlayStore } from "./overlay-store.ts";
-import { isAfter, migrationsBetween } from "./registry.ts";
+import { isAfter, migrationsBack, migrationsBetween } from "./registry.ts";
 import {
   type MigrationOutcome,
   type MigrationProgress,
@@ -28,6 +30,17 @@ import {
 import { readTableVersion } from "./table-version.ts";
 
 export type { MigrationProgress } from "./run.ts";
+
+/** No user waits for a call of a migration, and a busy table may throttle it for long. */
+const TIMEOUT_MS = 30_000;
+
+/** A table, whatever its version. */
+export interface OpenTable {
+  /** The items of the table. */
+  readonly store: ScanStore;
+  /** Closes the connection. */
+  close(): Promise<void>;
+}
 
 /** A migration that has not run yet. */
 export interface PendingMigration {
@@ -97,20 +110,41 @@ const RUN_OPTIONS = [
 ] as const satisfies readonly (keyof RunOptions)[];
 
 /**
- * Returns what a run would do. Reads three items.
+ * Opens a table by its address. `Repository.open` refuses a table that is too old; this one takes
+ * it as it is.
+ *
+ * @example
+ * ```ts
+ * import { openTable, planMigrations } from 'zae-limiter/infra';
+ * const table = await openTable('memory:');
+ * const { schemaVersion } = await planMigrations(table.store);
+ * console.log(schemaVersion); // undefined
+ * await table.close();
+ * ```
+ */
+export async function openTable(url: string, options: DynamoOptions = {}): Promise<OpenTable> {
+  const location = parseStoreUrl(url);
+  checkOpenOptions(options, location);
+  const { store } = await openBackend(location, { timeoutMs: TIMEOUT_MS, ...options });
+  return { store, close: () => store.close() };
+}
+
+/**
+ * Returns what a run would do. Reads three items. Throws `IncompatibleSchemaError` where the layout
+ * is older than 0.9.0: the Python library upgrades such a table.
  *
  * @example
  * ```ts
  * import { openTable, planMigrations } from 'zae-limiter/infra';
  * const table = await openTable('memory:');
  * const { pending } = await planMigrations(table.store);
- * console.log(pending.map(({ version }) => version).join(' ')); // 0.7.0 0.8.0 0.9.0 0.11.0
+ * console.log(pending.map(({ version }) => version).join(' ')); // 0.11.0
  * await table.close();
  * ```
  */
 export async function planMigrations(store: ItemStore): Promise<MigrationPlan> {
   const state = await readState(store);
-  const { stored, effective } = await readTableVersion(store, state?.reached);
+  const { stored, effective } = await readTableVersion(store);
   const pending = migrationsBetween(effective).map(({ version, description, rollback }) => ({
     version,
     description,
@@ -137,14 +171,14 @@ export async function planMigrations(store: ItemStore): Promise<MigrationPlan> {
  * ```
  */
 export async function runMigrations(
-  store: ItemStore,
+  store: ScanStore,
   options: RunOptions = {},
 ): Promise<MigrationReport> {
   checkFields("options", options, RUN_OPTIONS);
   const plan = await planMigrations(store);
   const context = contextOf(store, options);
-  const steps = async ({ reached }: MigrationState): Promise<Step[]> => {
-    const { effective } = await readTableVersion(context.store, reached);
+  const steps = async (): Promise<Step[]> => {
+    const { effective } = await readTableVersion(context.store);
     return migrationsBetween(effective).map((migration) => ({
       migration,
       direction: "up",
@@ -171,19 +205,17 @@ export async function runMigrations(
  * ```
  */
 export async function rollbackMigrations(
-  store: ItemStore,
+  store: ScanStore,
   { to, ...options }: RunOptions & { readonly to: string },
 ): Promise<MigrationReport> {
   checkFields("options", options, RUN_OPTIONS);
   const context = contextOf(store, options);
   const between = async (state: MigrationState | undefined) => {
-    const version = await readTableVersion(context.store, undefined);
+    const version = await readTableVersion(context.store);
     // The version is taken back first, so the state of an interrupted run is more exact.
     const left = state?.checkpoint?.direction === "back" ? state.checkpoint.migration : to;
     const from = isAfter(left, version.effective) ? left : version.effective;
-    const back = [...migrationsBetween(to, from)].reverse();
-    refuseIrreversible(back);
-    return { stored: version.stored, back };
+    return { stored: version.stored, back: migrationsBack(from, to) };
   };
   const steps = async (state: MigrationState): Promise<Step[]> => {
     const { back } = await between(state);
@@ -199,8 +231,8 @@ export async function rollbackMigrations(
 }
 
 /**
- * Tables from before there were namespaces have fewer indexes. Without the new ones, the migrated
- * records could not be found.
+ * Refuses a table that lacks an index, in which migrated records could not be found. The stack of a
+ * table that is older than its layout may not have all of them.
  */
 async function checkIndexes(store: ItemStore): Promise<void> {
   for (const index of INDEX_NAMES) {
@@ -220,11 +252,11 @@ async function checkIndexes(store: ItemStore): Promise<void> {
   }
 }
 
-function contextOf(store: ItemStore, options: RunOptions): RunContext {
+function contextOf(store: ScanStore, options: RunOptions): RunContext {
   const { dryRun = false, onProgress, signal, updatedBy } = options;
-  const table = scannable(store);
+  checkScannable(store);
   return {
-    store: dryRun ? new OverlayStore(table) : table,
+    store: dryRun ? new OverlayStore(store) : store,
     clock: options.clock ?? systemClock,
     random: options.random ?? systemRandom,
     dryRun,
@@ -242,14 +274,4 @@ function report(
 ): MigrationReport {
   const completed = migrations.every((outcome) => outcome.completed);
   return { dryRun, completed, fromVersion, toVersion, migrations };
-}
-
-function refuseIrreversible(migrations: readonly Migration[]): void {
-  const stuck = migrations.find(({ rollback }) => rollback === undefined);
-  if (stuck === undefined) return;
-  throw new MigrationError(
-    `The migration to ${stuck.version} (${stuck.description}) cannot be rolled back. ` +
-      "Restore the table from a backup instead",
-    { migration: stuck.version },
-  );
 }

@@ -2,14 +2,10 @@
 
 import type { Clock } from "@zae-limiter/limiter/base/clock.ts";
 import type { Random } from "@zae-limiter/limiter/base/random.ts";
-import {
-  NamespaceRecords,
-  NO_FOLLOWER,
-} from "@zae-limiter/limiter/records/namespaces/namespaces.ts";
 import type { Write } from "@zae-limiter/limiter/storage/item-store.ts";
 import type { ScanStore } from "@zae-limiter/limiter/storage/scan-store.ts";
 import { KnownNamespaces } from "./known-namespaces.ts";
-import type { Migration, MigrationTable, Rule } from "./migration.ts";
+import type { Migration, Rule } from "./migration.ts";
 import { MigrationError, MigrationRunningError } from "./migration-error.ts";
 import {
   type Checkpoint,
@@ -111,7 +107,8 @@ async function runStep(
   place: { readonly position: number; readonly of: number },
 ): Promise<MigrationOutcome> {
   const { migration } = step;
-  const table = await tableFor(context, migration);
+  const { store, clock } = context;
+  const table = { store, clock, namespaces: await KnownNamespaces.read(store) };
   const checkpoint = beginning(lease.state.checkpoint, step);
   await lease.save(checkpoint);
   // First on the way back, otherwise last: a table never claims a version that it has not reached.
@@ -128,19 +125,11 @@ async function runStep(
       }),
   });
   const isLast = place.position === place.of;
-  const state = isLast ? lease.ending() : lease.reaching(step.versionAfter);
+  const state = isLast ? lease.ending() : lease.forNextStep();
   if (completed) await say(context, step, [state]);
   const { scanned, changes } = pass.checkpoint;
   const { version, description } = migration;
   return { version, description, completed, scanned, changed: total(changes), changes };
-}
-
-async function tableFor(context: RunContext, migration: Migration): Promise<MigrationTable> {
-  const { store, clock } = context;
-  if (migration.needsNamespace === true) {
-    await new NamespaceRecords(context, NO_FOLLOWER).register("default");
-  }
-  return { store, clock, namespaces: await KnownNamespaces.read(store) };
 }
 
 /** Returns the checkpoint of the same step, or that of its beginning. */
@@ -149,14 +138,13 @@ function beginning(saved: Checkpoint | undefined, { migration, direction }: Step
   return { migration: migration.version, direction, cursor: undefined, scanned: 0, changes: {} };
 }
 
-/** Writes the version, the state of the run and the step's last writes: all or nothing. */
+/** Writes the version and the state of the run: both or none. */
 async function say(context: RunContext, step: Step, state: readonly Write[]): Promise<void> {
   const { store, clock, updatedBy } = context;
-  const version = await readTableVersion(store, undefined);
+  const version = await readTableVersion(store);
   const result = await store.transact([
     versionWrite(version, step.versionAfter, clock(), updatedBy),
     ...state,
-    ...(step.direction === "up" ? (step.migration.atLast ?? []) : []),
   ]);
   if (result.ok) return;
   if (result.failures.has(1)) throw new MigrationRunningError(undefined, undefined);

@@ -1,56 +1,70 @@
-/** Finds the version of a table: what its version record says, wherever the record is. */
+/** Finds the version of a table, and refuses a layout that cannot be migrated. */
 
-import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import { isoSeconds } from "@zae-limiter/limiter/core/windows.ts";
 import { IncompatibleSchemaError } from "@zae-limiter/limiter/domain/errors/version-errors.ts";
-import { CLIENT_VERSION, parseVersion } from "@zae-limiter/limiter/domain/version.ts";
+import {
+  CLIENT_VERSION,
+  checkCompatibility,
+  parseVersion,
+  SCHEMA_VERSION_MIN,
+  WITHOUT_NAMESPACES,
+} from "@zae-limiter/limiter/domain/version.ts";
 import { textAt } from "@zae-limiter/limiter/records/fields.ts";
 import { versionKey } from "@zae-limiter/limiter/records/keys.ts";
 import {
+  decodeVersion,
+  incompatibleError,
   newVersionItem,
   unprefixedVersionKey,
 } from "@zae-limiter/limiter/records/version-record.ts";
-import type { Item, Value } from "@zae-limiter/limiter/storage/item.ts";
+import type { Item } from "@zae-limiter/limiter/storage/item.ts";
 import {
   ITEM_ABSENT,
   type ItemStore,
   type Write,
 } from "@zae-limiter/limiter/storage/item-store.ts";
-import { flat } from "./flat-items.ts";
 
-/** Older than every version, so that all rules look at every item. */
-const OLDEST = "0.0.0";
+/** The version records of a table. */
+export interface VersionItems {
+  readonly record: Item | undefined;
+  /**
+   * The record from before there were namespaces. Where it is, other items are outside every
+   * namespace too, whatever the other record says: the Python library writes that one as soon as
+   * it has created its namespace.
+   */
+  readonly unprefixed: Item | undefined;
+}
 
+/** The version of a table that can be migrated. */
 export interface TableVersion {
   /** As it is written in the table; `undefined` where nothing is. */
   readonly stored: string | undefined;
   /** Migrations to later versions than this one are needed. */
   readonly effective: string;
   readonly record: Item | undefined;
-  /** The record from before there were namespaces. */
-  readonly unprefixed: Item | undefined;
+}
+
+/** Reads the version records, wherever they are. */
+export async function readVersionItems(store: ItemStore): Promise<VersionItems> {
+  const [record, unprefixed] = await store.getMany([versionKey(), unprefixedVersionKey()], {
+    consistent: true,
+  });
+  return { record, unprefixed };
 }
 
 /**
- * A record outside every namespace means that other items are there too, whatever the other record
- * says: the Python library makes that as soon as it has created its namespace. Its number says
- * little, as versions were once counted from 1.0.0. `reached` is that of an unfinished migration.
+ * Reads the version of a table. Refuses a layout that is older than all migrations. A table without
+ * a record counts as the oldest that can be migrated, so that all rules look at every item.
  */
-export async function readTableVersion(
-  store: ItemStore,
-  reached: string | undefined,
-): Promise<TableVersion> {
-  const [record, nested] = await store.getMany([versionKey(), unprefixedVersionKey()], {
-    consistent: true,
-  });
-  const unprefixed = nested === undefined ? undefined : flat(nested);
+export async function readTableVersion(store: ItemStore): Promise<TableVersion> {
+  const { record, unprefixed } = await readVersionItems(store);
+  if (unprefixed !== undefined) {
+    const { schemaVersion } = decodeVersion(record ?? unprefixed);
+    throw incompatibleError({ schemaVersion, message: WITHOUT_NAMESPACES.message });
+  }
   const stored = textAt(record, "schema_version");
-  return {
-    stored: stored ?? textAt(unprefixed, "schema_version"),
-    effective: unprefixed === undefined ? (stored ?? reached ?? OLDEST) : (reached ?? OLDEST),
-    record,
-    unprefixed,
-  };
+  if (stored !== undefined) refuseTooOld(stored);
+  return { stored, effective: stored ?? SCHEMA_VERSION_MIN, record };
 }
 
 /** Parses a version; refuses a version record that cannot be read instead of guessing. */
@@ -66,7 +80,7 @@ export function knownVersion(text: string): NonNullable<ReturnType<typeof parseV
 
 /** Returns the write of a version, on the condition that the record is unchanged. */
 export function versionWrite(
-  { record, unprefixed }: TableVersion,
+  { record, stored }: TableVersion,
   version: string,
   nowMs: number,
   updatedBy: string | undefined,
@@ -77,24 +91,23 @@ export function versionWrite(
     updated_by: updatedBy ?? `client:${CLIENT_VERSION}`,
   };
   if (record === undefined) {
-    const put = { ...newVersionItem(nowMs), ...kept(unprefixed), ...said };
-    return { put, condition: [ITEM_ABSENT] };
+    return { put: { ...newVersionItem(nowMs), ...said }, condition: [ITEM_ABSENT] };
   }
-  const before = textAt(record, "schema_version");
   return {
     update: versionKey(),
     change: { set: said },
     condition:
-      before === undefined
+      stored === undefined
         ? [{ is: "absent", name: "schema_version" }]
-        : [{ is: "=", name: "schema_version", value: before }],
+        : [{ is: "=", name: "schema_version", value: stored }],
   };
 }
 
-/** Returns the fields of the old record that a new one would not have. */
-function kept(unprefixed: Item | undefined): Record<string, Value> {
-  return defined({
-    lambda_version: textAt(unprefixed, "lambda_version"),
-    client_min_version: textAt(unprefixed, "client_min_version"),
+function refuseTooOld(schemaVersion: string): void {
+  const { isTooOld, message } = checkCompatibility({
+    client: CLIENT_VERSION,
+    schema: schemaVersion,
+    clientMin: "0.0.0",
   });
+  if (isTooOld) throw incompatibleError({ schemaVersion, message });
 }

@@ -17,9 +17,12 @@ import {
 import { usageKey } from "@zae-limiter/limiter/records/usage/usage-item.ts";
 import type { Item, Key } from "@zae-limiter/limiter/storage/item.ts";
 import { ITEM_ABSENT, ITEM_EXISTS } from "@zae-limiter/limiter/storage/item-store.ts";
+import { removal } from "./as-read.ts";
+import { entityOf } from "./known-namespaces.ts";
 import type { MigrationTable, Rule } from "./migration.ts";
-import { entityOf, isThere, oldUsage, removal } from "./old-keys.ts";
 
+/** The key of a snapshot of the Python library, without the type of its window. */
+const UNWINDOWED_PATTERN = /^#USAGE#([^#]+)#([^#]+)$/;
 const WINDOWED_PATTERN = /^#USAGE#([^#]+)#([^#]+)#([^#]+)$/;
 
 /** A snapshot in one of the two forms. */
@@ -33,13 +36,12 @@ interface Snapshot {
 
 export const usageWindows: Rule = {
   name: "usage keys",
-  concerns: (item, table) =>
-    oldUsage(item) !== undefined && snapshotIn(item, oldUsage(item)?.resource, table) !== undefined,
+  concerns: (item, table) => unwindowedIn(item, table) !== undefined,
   writes: async (item, table) => {
-    const snapshot = snapshotIn(item, oldUsage(item)?.resource, table) as Snapshot;
+    const snapshot = unwindowedIn(item, table) as Snapshot;
     const { entityId, window, start } = snapshot;
     const key = usageKey(snapshot, window, Date.parse(start));
-    if (await isThere(table.store, key)) {
+    if (await isThere(table, key)) {
       const add = counters(item);
       return [{ update: key, change: { add }, condition: [ITEM_EXISTS] }, removal(item)];
     }
@@ -56,7 +58,7 @@ export const usageWithoutWindows: Rule = {
     const snapshot = windowedIn(item, table) as Snapshot;
     const { entityId, resource, start } = snapshot;
     const key = { PK: item.PK, SK: `${USAGE_PREFIX}${resource}#${start}` };
-    if (await isThere(table.store, key)) return [];
+    if (await isThere(table, key)) return [];
     const put = movedTo(key, `${USAGE_INDEX_PREFIX}${start}#${entityId}`, item, snapshot);
     return [{ put, condition: [ITEM_ABSENT] }, removal(item)];
   },
@@ -72,6 +74,10 @@ function movedTo(key: Key, sort: string, item: Item, { namespaceId, resource }: 
   };
 }
 
+function unwindowedIn(item: Item, table: MigrationTable): Snapshot | undefined {
+  return snapshotIn(item, UNWINDOWED_PATTERN.exec(item.SK)?.[1], table);
+}
+
 function windowedIn(item: Item, table: MigrationTable): Snapshot | undefined {
   return snapshotIn(item, WINDOWED_PATTERN.exec(item.SK)?.[1], table);
 }
@@ -83,7 +89,7 @@ function snapshotIn(
   { namespaces }: MigrationTable,
 ): Snapshot | undefined {
   const home = namespaces.homeOf(item.PK);
-  const entityId = home?.isOutside === false ? entityOf(home.partition) : undefined;
+  const entityId = home?.isMisplaced === false ? entityOf(home) : undefined;
   const window = WINDOW_TYPES.find((type) => type === textAt(item, "window"));
   const start = textAt(item, "window_start");
   if (home === undefined || entityId === undefined || resource === undefined) return undefined;
@@ -92,6 +98,10 @@ function snapshotIn(
   }
   if (Number.isNaN(Date.parse(start))) return undefined;
   return { namespaceId: home.namespaceId, entityId, resource, window, start };
+}
+
+async function isThere({ store }: MigrationTable, key: Key): Promise<boolean> {
+  return (await store.get(key, { consistent: true })) !== undefined;
 }
 
 /** All that is counted, events included. */

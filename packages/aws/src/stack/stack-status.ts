@@ -4,7 +4,7 @@ import { systemTimer } from "@zae-limiter/limiter/base/timer.ts";
 import { checkStackName } from "@zae-limiter/limiter/domain/names.ts";
 import { CLIENT_VERSION } from "@zae-limiter/limiter/domain/version.ts";
 import type { DynamoOptions } from "@zae-limiter/limiter/repository/options.ts";
-import { tableAt } from "@zae-limiter/limiter/repository/store-url.ts";
+import { tableAt } from "@zae-limiter/limiter/repository/stores/dynamodb.ts";
 import { type Aws, type AwsConnection, connectAws } from "../client/aws.ts";
 import { MissingServiceError } from "../client/aws-failure.ts";
 import { findVersion } from "../deploy/compatibility.ts";
@@ -48,6 +48,8 @@ export interface StackStatus {
   readonly schemaVersion: string | undefined;
   /** Whether `upgrade` would bring the table to a newer schema. */
   readonly needsMigration: boolean;
+  /** Which release of the Python library upgrades the table first; only where it is too old. */
+  readonly tooOld: string | undefined;
   /** The version of the deployed aggregator, where it is known. */
   readonly lambdaVersion: string | undefined;
   /** As DynamoDB counts it every six hours. */
@@ -108,6 +110,7 @@ export async function stackStatus(
       clientVersion: CLIENT_VERSION,
       schemaVersion: version?.record.schemaVersion,
       needsMigration: version?.compatibility.needsMigration ?? false,
+      tooOld: version?.compatibility.isTooOld ? version.compatibility.message : undefined,
       lambdaVersion: lambda.version,
       tableItemCount: table?.items,
       tableSizeBytes: table?.bytes,

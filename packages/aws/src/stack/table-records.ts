@@ -11,18 +11,25 @@ import {
 } from "@zae-limiter/limiter/records/namespaces/namespaces.ts";
 import type { RecordContext } from "@zae-limiter/limiter/records/record-context.ts";
 import { type VersionRecord, writeVersion } from "@zae-limiter/limiter/records/version-record.ts";
-import { openBackend } from "@zae-limiter/limiter/repository/backend.ts";
 import type { DynamoOptions } from "@zae-limiter/limiter/repository/options.ts";
-import { tableAt } from "@zae-limiter/limiter/repository/store-url.ts";
+import { tableAt } from "@zae-limiter/limiter/repository/stores/dynamodb.ts";
+import { openBackend } from "@zae-limiter/limiter/repository/stores/open-backend.ts";
 import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
+import type { ScanStore } from "@zae-limiter/limiter/storage/scan-store.ts";
 
 /** A person waits for it, and a table that was just made may take its time. */
 const TIMEOUT_MS = 30_000;
 
-export interface OpenRecords {
+/** The records of a table, and the items that they are. */
+interface TableRecords {
   readonly store: ItemStore;
   readonly namespaces: NamespaceRecords;
   readonly clock: Clock;
+}
+
+export interface OpenRecords extends TableRecords {
+  /** Migrations read the whole table. */
+  readonly store: ScanStore;
   close(): Promise<void>;
 }
 
@@ -45,7 +52,7 @@ export interface WrittenRecords {
 
 /** Says which Lambda serves the table, registers namespaces, and sets how long audits are kept. */
 export async function writeRecords(
-  { store, namespaces, clock }: OpenRecords,
+  { store, namespaces, clock }: TableRecords,
   wanted: {
     /** The version of the aggregator's code; `null` where there is none. */
     readonly aggregatorVersion: string | null;

@@ -19,7 +19,7 @@ async function deployed(store: TestStore, days: number): Promise<void> {
   const context = { store: store.items, clock, random: systemRandom, onWarning: () => undefined };
   const namespaces = new NamespaceRecords(context, NO_FOLLOWER);
   await writeRecords(
-    { store: store.items, namespaces, clock, close: async () => undefined },
+    { store: store.items, namespaces, clock },
     { aggregatorVersion: null, namespaces: [], auditRetentionDays: days, updatedBy: "test" },
   );
 }

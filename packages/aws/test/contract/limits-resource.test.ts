@@ -8,6 +8,7 @@ import { createLimitsHandler } from "@zae-limiter/aws/limits-resource/lambda.ts"
 import { systemTimer } from "@zae-limiter/limiter/base/timer.ts";
 import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { openAsItIs } from "@zae-limiter/limiter/repository/store-as-it-is.ts";
+import { tableAt } from "@zae-limiter/limiter/repository/stores/dynamodb.ts";
 import { deleteTable } from "@zae-limiter/limiter/storage/dynamodb/create-table.ts";
 import { describeEngines } from "@zae-limiter/test-engines/engines.ts";
 import { unpackLambda } from "@zae-limiter/test-support/lambda.ts";
@@ -47,11 +48,10 @@ describeEngines("Custom::ZaeLimiterLimits", ({ endpoint }) => {
   });
 
   it("Custom::ZaeLimiterLimits creates, updates and deletes limits that all clients then see (op 49)", async () => {
-    const place = { region: undefined, endpoint, namespace: undefined };
     const handler = createLimitsHandler({
       place: LOCAL_PLACE,
       table,
-      open: () => openAsItIs({ kind: "dynamodb", table, ...place }, { timeoutMs: TIMEOUT_MS }),
+      open: () => openAsItIs(tableAt(table, { endpoint }), { timeoutMs: TIMEOUT_MS }),
       timer: systemTimer,
       log: () => undefined,
     });

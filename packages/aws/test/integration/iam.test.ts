@@ -22,6 +22,7 @@ import {
 import { RateLimiter, Repository } from "@zae-limiter/limiter/index.ts";
 import { bucketKey } from "@zae-limiter/limiter/records/keys.ts";
 import { openAsItIs } from "@zae-limiter/limiter/repository/store-as-it-is.ts";
+import { tableAt } from "@zae-limiter/limiter/repository/stores/dynamodb.ts";
 import { deleteTable } from "@zae-limiter/limiter/storage/dynamodb/create-table.ts";
 import { DynamoItemStore } from "@zae-limiter/limiter/storage/dynamodb/item-store.ts";
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
@@ -381,11 +382,10 @@ describeUnless(first === undefined && "no local DynamoDB runs")("policies", () =
     test("the provisioner may apply limits, and take them away", async () => {
       as("ProvisionerRole");
       const from = gate.accesses.length;
-      const place = { region: undefined, endpoint: gate.endpoint, namespace: undefined };
       const handler = createLimitsHandler({
         place: LOCAL_PLACE,
         table,
-        open: () => openAsItIs({ kind: "dynamodb", table, ...place }, { timeoutMs: TIMEOUT_MS }),
+        open: () => openAsItIs(tableAt(table, { endpoint: gate.endpoint }), { timeoutMs: TIMEOUT_MS }),
         timer: systemTimer,
         log: () => undefined,
       });

@@ -3,7 +3,12 @@
 import { statSync } from "node:fs";
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import { WINDOW_TYPES } from "@zae-limiter/limiter/core/windows.ts";
-import type { StoreLocation } from "@zae-limiter/limiter/repository/store-url.ts";
+import { fileOf } from "@zae-limiter/limiter/repository/stores/sqlite.ts";
+import {
+  type StoreLocation,
+  traitsOf,
+  urlOf,
+} from "@zae-limiter/limiter/repository/stores/stores.ts";
 import { type Call, CommandFailure, leaf, UsageError } from "../frame/command.ts";
 import { EXIT } from "../frame/exit-codes.ts";
 import { STORE_OPTIONS, type StoreOptions, storePlace } from "../store/store-options.ts";
@@ -104,14 +109,18 @@ async function follow(call: Call<AggregateOptions>, signal: AbortSignal) {
   return { code: EXIT.ok };
 }
 
-/** Refuses memory: no other process can write to it, so there would be nothing to aggregate. */
+/**
+ * Refuses a store that ends with its process: no other process can write to it, so there would be
+ * nothing to aggregate. Refuses a file that does not exist.
+ */
 function refuseNothing(location: StoreLocation): void {
-  if (location.kind === "memory") {
+  if (!traitsOf(location).isShared) {
     throw new UsageError(
-      "memory: has no stream to follow. Name a file or a table with --url or --name",
+      `${urlOf(location)} has no stream to follow. Name a file or a table with --url or --name`,
     );
   }
-  if (location.kind !== "sqlite") return;
-  if (statSync(location.path, { throwIfNoEntry: false }) !== undefined) return;
-  throw new CommandFailure(`There is no file ${location.path}; --url or --name names the store`);
+  const file = fileOf(location);
+  if (file === undefined) return;
+  if (statSync(file.path, { throwIfNoEntry: false }) !== undefined) return;
+  throw new CommandFailure(`There is no file ${file.path}; --url or --name names the store`);
 }

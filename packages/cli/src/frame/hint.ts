@@ -1,6 +1,7 @@
 /** Commands that messages suggest, with the options that lead to the store the user named. */
 
-import { parseStoreUrl } from "@zae-limiter/limiter/repository/store-url.ts";
+import { tableOf } from "@zae-limiter/limiter/repository/stores/dynamodb.ts";
+import { parseStoreUrl } from "@zae-limiter/limiter/repository/stores/stores.ts";
 import type { StoreOptions } from "../store/store-options.ts";
 
 /** A stack on AWS, as the options of the `stack` commands name it. */
@@ -57,8 +58,7 @@ export function stackAt(
   options: Pick<StoreOptions, "url" | "region" | "endpointUrl">,
 ): NamedStack {
   const { url, region, endpointUrl } = options;
-  const location = url === undefined ? undefined : parseStoreUrl(url);
-  const address = location?.kind === "dynamodb" ? location : undefined;
+  const address = url === undefined ? undefined : tableOf(parseStoreUrl(url));
   return {
     name,
     region: region ?? address?.region,

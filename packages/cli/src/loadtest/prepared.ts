@@ -1,15 +1,20 @@
 /** Everything that a run needs before its first worker begins. */
 
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
-import type { StoreLocation } from "@zae-limiter/limiter/repository/store-url.ts";
+import {
+  placeName,
+  STORES,
+  type StoreLocation,
+  traitsOf,
+  urlOf,
+} from "@zae-limiter/limiter/repository/stores/stores.ts";
 import { chosenClasses } from "@zae-limiter/loadtest/define-load.ts";
 import type { Load, LoadContext } from "@zae-limiter/loadtest/load.ts";
 import { intervalMsOf, type Plan } from "@zae-limiter/loadtest/plan.ts";
 import { checkScenarioPath, loadScenario } from "@zae-limiter/loadtest/scenario-file.ts";
 import type { StoreAddress } from "@zae-limiter/loadtest/worker-process.ts";
 import { type Call, CommandFailure, UsageError } from "../frame/command.ts";
-import { urlOf } from "../store/open-store.ts";
-import { placeName, storePlace } from "../store/store-options.ts";
+import { storePlace } from "../store/store-options.ts";
 import type { LoadOptions, ScenarioOptions } from "./options.ts";
 
 /** A scenario and the store it runs on. */
@@ -55,13 +60,20 @@ export async function step(name: "setup" | "teardown", prepared: Prepared): Prom
 }
 
 /** Returns the plan that the options say. */
-export function planOf(options: LoadOptions, { classes, location }: Prepared): Plan {
+export function planOf(options: LoadOptions, prepared: Prepared): Plan {
   const { users, spawnRate, rate, duration, workers } = options;
-  if (workers > 1 && location.kind === "memory") {
-    throw new UsageError(
-      `memory: is seen by one process only, got --workers ${workers}; use sqlite: or DynamoDB`,
-    );
-  }
+  refuseUnshared(workers, prepared);
+  const { classes } = prepared;
   const durationMs = Math.round(duration * 1000);
   return { classes, users, spawnRate, rate, durationMs, intervalMs: intervalMsOf(durationMs) };
+}
+
+/** Refuses several workers on a store that only one process sees. */
+export function refuseUnshared(workers: number, { location }: Prepared): void {
+  if (workers === 1 || traitsOf(location).isShared) return;
+  const shared = STORES.filter(({ traits }) => traits.isShared).map(({ title }) => title);
+  throw new UsageError(
+    `${urlOf(location)} is seen by one process only, got --workers ${workers}; ` +
+      `use ${shared.join(" or ")}`,
+  );
 }

@@ -3,10 +3,16 @@
 import { statSync } from "node:fs";
 import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { openAsItIs, type StoreAsItIs } from "@zae-limiter/limiter/repository/store-as-it-is.ts";
-import type { StoreLocation } from "@zae-limiter/limiter/repository/store-url.ts";
+import { fileOf } from "@zae-limiter/limiter/repository/stores/sqlite.ts";
+import {
+  placeName,
+  type StoreLocation,
+  traitsOf,
+  urlOf,
+} from "@zae-limiter/limiter/repository/stores/stores.ts";
 import type { Access } from "../frame/command.ts";
 import { isWritable, readableCopy } from "./readable-copy.ts";
-import { placeName, type StorePlace } from "./store-options.ts";
+import type { StorePlace } from "./store-options.ts";
 
 export class OpenStores {
   readonly #place: StorePlace;
@@ -26,7 +32,7 @@ export class OpenStores {
 
   async store(access: Access): Promise<StoreAsItIs> {
     const { location, options } = this.#place;
-    const missing = isMissing(location) || location.kind === "memory";
+    const missing = isMissing(location) || !traitsOf(location).isShared;
     if (access === "write" && missing) return asItIs(await this.#prepared());
     if (missing) return this.#nothing();
     const readable = access === "read" ? this.#readable(location) : location;
@@ -40,10 +46,10 @@ export class OpenStores {
 
   /** The file itself, or a copy of one that may only be read. */
   #readable(location: StoreLocation): StoreLocation {
-    if (location.kind !== "sqlite" || isWritable(location.path)) return location;
-    const { path, remove } = readableCopy(location.path);
-    this.#opened.push({ close: async () => remove() });
-    return { ...location, path };
+    const copy = copyToRead(location);
+    if (copy === undefined) return location;
+    this.#opened.push({ close: async () => copy.remove() });
+    return copy.location;
   }
 
   async #prepared(): Promise<Repository> {
@@ -54,7 +60,7 @@ export class OpenStores {
   /** Opens an empty store, which answers every question about a file that does not exist. */
   async #nothing(): Promise<StoreAsItIs> {
     const { location, namespace, options } = this.#place;
-    if (location.kind === "sqlite") this.#note(`Nothing is stored in ${placeName(location)} yet`);
+    if (isMissing(location)) this.#note(`Nothing is stored in ${placeName(location)} yet`);
     return asItIs(this.#keep(await Repository.open("memory:", { ...options, namespace })));
   }
 
@@ -75,28 +81,27 @@ export async function reading<Result>(
   location: StoreLocation,
   work: (readable: StoreLocation) => Promise<Result>,
 ): Promise<Result> {
-  if (location.kind !== "sqlite" || isWritable(location.path)) return work(location);
-  const { path, remove } = readableCopy(location.path);
+  const copy = copyToRead(location);
+  if (copy === undefined) return work(location);
   try {
-    return await work({ ...location, path });
+    return await work(copy.location);
   } finally {
-    remove();
+    copy.remove();
   }
+}
+
+/** Copies a file that may only be read; `undefined` where the store itself can be opened. */
+function copyToRead(location: StoreLocation) {
+  const file = fileOf(location);
+  if (file === undefined || isWritable(file.path)) return undefined;
+  const { path, remove } = readableCopy(file.path);
+  return { location: { ...file, path }, remove };
 }
 
 /** No file, or one in which nothing was ever stored. */
 export function isMissing(location: StoreLocation): boolean {
-  if (location.kind !== "sqlite") return false;
-  const file = statSync(location.path, { throwIfNoEntry: false });
+  const path = fileOf(location)?.path;
+  if (path === undefined) return false;
+  const file = statSync(path, { throwIfNoEntry: false });
   return file === undefined || file.size === 0;
-}
-
-/** Returns the address of a store, for another process. */
-export function urlOf(location: StoreLocation): string {
-  if (location.kind === "memory") return "memory:";
-  if (location.kind === "sqlite") return `sqlite:${location.path}`;
-  const parameters = new URLSearchParams();
-  if (location.region !== undefined) parameters.set("region", location.region);
-  if (location.endpoint !== undefined) parameters.set("endpoint", location.endpoint);
-  return `dynamodb://${location.table}?${parameters}`;
 }

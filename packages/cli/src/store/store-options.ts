@@ -9,10 +9,16 @@ import {
 import type { DynamoOptions } from "@zae-limiter/limiter/repository/options.ts";
 import {
   checkEndpoint,
+  type TableLocation,
+  tableAt,
+  tableOf,
+} from "@zae-limiter/limiter/repository/stores/dynamodb.ts";
+import {
   DEFAULT_URL,
   parseStoreUrl,
+  STORES,
   type StoreLocation,
-} from "@zae-limiter/limiter/repository/store-url.ts";
+} from "@zae-limiter/limiter/repository/stores/stores.ts";
 import { type OptionSpec, UsageError } from "../frame/command.ts";
 import { decimalNumber } from "../terminal/numbers.ts";
 import type { Terminal } from "../terminal/terminal.ts";
@@ -39,7 +45,7 @@ export const STACK_OPTIONS: readonly OptionSpec[] = [
 export const STORE_OPTIONS: readonly OptionSpec[] = [
   {
     flags: "--url <url>",
-    text: "store: sqlite:<file>, dynamodb://<table>?region=…, memory: (ZAEL_URL)",
+    text: `store: ${storeForms().join(", ")} (ZAEL_URL)`,
   },
   ...STACK_OPTIONS,
   {
@@ -49,6 +55,16 @@ export const STORE_OPTIONS: readonly OptionSpec[] = [
     parse: decimalNumber(0.001, 3600),
   },
 ];
+
+/** Returns the forms of addresses, those first that keep something for the next command. */
+function storeForms(): string[] {
+  const lasting = STORES.filter(({ traits }) => traits.isShared);
+  const others = STORES.filter(({ traits }) => !traits.isShared);
+  return [...lasting, ...others].map(({ form, parameters }) => {
+    const [first] = Object.keys(parameters);
+    return first === undefined ? form : `${form}?${first}=…`;
+  });
+}
 
 export const NAMESPACE_OPTION: OptionSpec = {
   flags: "-N, --namespace <name>",
@@ -80,12 +96,6 @@ export function storePlace(options: StoreOptions, terminal: Terminal): StorePlac
   };
 }
 
-/** The store as an address, for messages. */
-export function placeName(location: StoreLocation): string {
-  if (location.kind === "sqlite") return location.path;
-  return location.kind === "dynamodb" ? `the table ${location.table}` : "memory";
-}
-
 function locate(options: StoreOptions, env: Terminal["env"]): StoreLocation {
   const { url, name, region } = options;
   if (url !== undefined && name !== undefined) {
@@ -93,16 +103,17 @@ function locate(options: StoreOptions, env: Terminal["env"]): StoreLocation {
   }
   const given = url ?? present(env.ZAEL_URL);
   const base = given === undefined ? undefined : parseStoreUrl(given);
+  const table = base && tableOf(base);
   const endpoint =
     options.endpointUrl === undefined ? undefined : checkEndpoint(options.endpointUrl);
   const onDynamo = [name, region, endpoint].some((option) => option !== undefined);
-  if (url !== undefined && onDynamo && base?.kind !== "dynamodb") {
+  if (url !== undefined && onDynamo && table === undefined) {
     throw new UsageError("--region and --endpoint-url are for DynamoDB, and --url is not");
   }
   const stack = present(env.ZAEL_STACK);
   if (!onDynamo && base !== undefined) return base;
   if (!onDynamo && stack === undefined) return parseStoreUrl(DEFAULT_URL);
-  return onTable(base, { name, region, endpoint }, stack ?? DEFAULT_STACK);
+  return onTable(table, { name, region, endpoint }, stack ?? DEFAULT_STACK);
 }
 
 /** Returns the stack that is named, else the one in the environment, else the default one. */
@@ -112,18 +123,15 @@ export function stackNameOf(given: string | undefined, env: Terminal["env"]): st
 
 /** Returns the table that the options name; the rest comes from the address, if on DynamoDB. */
 function onTable(
-  base: StoreLocation | undefined,
+  address: TableLocation | undefined,
   options: { name: string | undefined; region: string | undefined; endpoint: string | undefined },
   fallback: string,
 ): StoreLocation {
-  const address = base?.kind === "dynamodb" ? base : undefined;
-  return {
-    kind: "dynamodb",
-    table: checkStackName(options.name ?? address?.table ?? fallback),
+  return tableAt(checkStackName(options.name ?? address?.table ?? fallback), {
     region: options.region ?? address?.region,
     endpoint: options.endpoint ?? address?.endpoint,
     namespace: address?.namespace,
-  };
+  });
 }
 
 /** An empty variable counts as one that is not set. */

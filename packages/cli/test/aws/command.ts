@@ -65,7 +65,7 @@ export class Command {
 
   /** The same under circumstances. */
   async watched(circumstances: Circumstances, ...args: string[]): Promise<Ran> {
-    const { href } = pathToFileURL(join(this.#build, "cli", "program.js"));
+    const { href } = pathToFileURL(join(this.#build, "cli", "frame", "program.js"));
     const { runProgram: program } = (await import(
       href
     )) as typeof import("@zae-limiter/cli/frame/program.ts");

@@ -3,7 +3,11 @@
 import { DynamoItemStore } from "@zae-limiter/limiter/storage/dynamodb/item-store.ts";
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
 import type { Circumstances } from "@zae-limiter/test-support/captured.ts";
-import { contentsOf08, version } from "@zae-limiter/test-support/old-tables.ts";
+import {
+  DEFAULT_ID,
+  tableWithoutNamespaces,
+  unfinishedTable,
+} from "@zae-limiter/test-support/old-tables.ts";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { describeAws } from "./aws.ts";
 import { Command } from "./command.ts";
@@ -11,7 +15,7 @@ import { Command } from "./command.ts";
 const REGION = "eu-central-1";
 const INDEXES = ["GSI1", "GSI2", "GSI3"];
 
-/** From before there were namespaces: no GSI4. */
+/** From before there were namespaces: no GSI4. Python clients update a table, but not its stack. */
 const OLD_STACK = [
   "Parameters:",
   "  EnableAggregator: {Type: String, Default: 'false'}",
@@ -104,24 +108,51 @@ await describeAws("tables on moto", (aws) => {
     await command.on("delete", ...place, "--with-data");
   });
 
-  test("an old stack of the Python library gets its index, then our stack, then our schema", async () => {
-    const TemplateBody = OLD_STACK;
+  /** A stack of the Python library, and what is in its table. */
+  const createOld = async (StackName: string, puts: readonly Item[]): Promise<DynamoItemStore> => {
     await command.query("cloudformation", {
       Action: "CreateStack",
-      StackName: "old",
-      TemplateBody,
+      StackName,
+      TemplateBody: OLD_STACK,
       "Tags.member.1.Key": "team",
       "Tags.member.1.Value": "search",
     });
-    const place = { table: "old", endpoint: aws.endpoint, region: REGION, timeoutMs: 20_000 };
+    const place = { table: StackName, endpoint: aws.endpoint, region: REGION, timeoutMs: 20_000 };
     const store = new DynamoItemStore(place);
+    await store.writeMany({ puts });
+    return store;
+  };
+
+  test("a table from before there were namespaces is left to the Python library", async () => {
+    const items = tableWithoutNamespaces();
+    const store = await createOld("oldest", items);
+    for (const args of [
+      ["deploy"],
+      ["upgrade"],
+      ["upgrade", "--dry-run"],
+      ["upgrade", "--force"],
+    ]) {
+      const { code, err } = await command.tries(...args, "-n", "oldest", "--yes");
+      expect([code, err]).toEqual([
+        1,
+        expect.stringMatching(/cannot use schema 0\.8\.0.*namespaces.*release 0\.17\.0.*Python/),
+      ]);
+    }
+    const { code, out } = await command.tries("version", "-n", "oldest");
+    expect([code, out]).toEqual([1, expect.stringMatching(/0\.8\.0[\s\S]*✗.*release 0\.17\.0/)]);
+    const left: Item[] = [];
+    for await (const item of store.scan()) left.push(item);
+    const keys = (all: readonly Item[]) => all.map(({ PK, SK }) => `${PK} ${SK}`).sort();
+    expect(keys(left)).toEqual(keys(items));
+    await store.close();
+  });
+
+  test("an old stack of the Python library gets its index, then our stack, then our schema", async () => {
     const entities = Array.from({ length: 60 }, (_, at): Item => {
-      const PK = `ENTITY#many-${at}`;
+      const PK = `${DEFAULT_ID}/ENTITY#many-${at}`;
       return { PK, SK: "#META", entity_id: `many-${at}`, name: `many-${at}` };
     });
-    await store.writeMany({
-      puts: [version("0.8.0", "SYSTEM#"), ...contentsOf08(undefined), ...entities],
-    });
+    const store = await createOld("old", [...unfinishedTable("0.10.0"), ...entities]);
     await store.close();
 
     // Migrating comes second, and says so.
@@ -137,29 +168,34 @@ await describeAws("tables on moto", (aws) => {
     );
     expect(rest).toMatch(/will change:[\s\S]*Updating the stack/);
     expect(deployed.out).toMatch(
-      /The table has schema 0\.8\.0: run zae-limiter stack upgrade --name old/,
+      /The table has schema 0\.10\.0: run zae-limiter stack upgrade --name old/,
     );
 
     const rehearsed = await command.on("upgrade", "-n", "old", "--dry-run");
-    expect(rehearsed).toMatch(/Would do:[\s\S]*schema 0\.9\.0[\s\S]*0\.9\.0: \d+ items read/);
+    expect(rehearsed).toMatch(/Would do:[\s\S]*schema 0\.11\.0[\s\S]*0\.11\.0: \d+ items read/);
 
     // Ctrl-C reports that the upgrade is not done, and the next one continues.
     const pressed: Circumstances = {
       isTerminal: true,
       onOutput: (text, interrupt) => {
-        if (/0\.9\.0: \d+ items read/.test(text)) interrupt("SIGINT");
+        if (/0\.11\.0: \d+ items read/.test(text)) interrupt("SIGINT");
       },
     };
     const stopped = await command.watched(pressed, "upgrade", "-n", "old", "--yes");
     const told =
-      /Stopped on the way to 0\.9\.0: \d+ items read, \d+ changed\. Continue with: zae-limiter stack upgrade/;
+      /Stopped on the way to 0\.11\.0: \d+ items read, \d+ changed\. Continue with: zae-limiter stack upgrade/;
     expect(stopped).toMatchObject({ code: 130, out: "", err: expect.stringMatching(told) });
     const halfway = await command.tries("version", "-n", "old");
-    expect([halfway.code, halfway.out]).toEqual([1, expect.stringMatching(/0\.8\.0[\s\S]*✗/)]);
+    expect([halfway.code, halfway.out]).toEqual([
+      0,
+      expect.stringMatching(/0\.10\.0[\s\S]*an update is available/),
+    ]);
 
     expect(await command.on("upgrade", "-n", "old", "--yes")).toMatch(/✓ Stack old is upgraded/);
     expect(await command.on("check", "-n", "old")).toContain("✓ Compatible");
-    expect(await command.on("entity", "get-limits", "key-1", "-n", "old")).toContain("rpm: 10/min");
+    expect(await command.on("entity", "get-limits", "key-1", "-r", "gpt-4", "-n", "old")).toContain(
+      "rpm: 10/min",
+    );
     const taken = await command.json<{ granted: boolean }>(
       ...["acquire", "many-59", "gpt-4", "-c", "rpm=1", "-n", "old"],
     );

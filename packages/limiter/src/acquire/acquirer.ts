@@ -12,7 +12,7 @@ import type { AcquireRequest, CheckedRequest, MissingLimits } from "./acquire-re
 import type { AmountsByName } from "./amounts.ts";
 import type { Announcer } from "./announcer.ts";
 import { consumeMore, type MoreParts } from "./consume-more.ts";
-import { Consumption, type Refused } from "./consumption.ts";
+import { ConsumeRounds, type Refused } from "./consume-rounds.ts";
 import { isUndecided, type NamedDecision, Refusal, type Seen } from "./decision.ts";
 import type { LeaseWarning, LimiterEvent, LimiterWarning } from "./events.ts";
 import { FastAcquire, leaseTargetOf } from "./fast-acquire.ts";
@@ -46,7 +46,7 @@ export interface AcquirerOptions {
 export class Acquirer implements LeaseHost {
   readonly #internals: RepositoryInternals;
   readonly #options: AcquirerOptions;
-  readonly #consumption: Consumption;
+  readonly #rounds: ConsumeRounds;
   /** Only buckets in this process have a fast path. */
   readonly #fastAcquire: FastAcquire | undefined;
   readonly #outage: Outage;
@@ -64,13 +64,13 @@ export class Acquirer implements LeaseHost {
     this.#outage = new Outage(internals, options);
     this.#warnings = new Warnings(options.onWarning, options.announcer);
     const onRefunded = (leg: Leg) => options.announcer.refunded(leg);
-    this.#consumption = new Consumption(internals, { ...options, onRefunded });
+    this.#rounds = new ConsumeRounds(internals, { ...options, onRefunded });
     this.#more = {
       ...options,
       outage: this.#outage,
       deadline: () => this.deadline(),
       consume: async (target, deadline) => {
-        const taken = await this.#consumption.consume(target, undefined, deadline);
+        const taken = await this.#rounds.consume(target, undefined, deadline);
         return "granted" in taken ? this.#refusal(taken, taken.local) : taken;
       },
       isLocal: (refusal) => this.isLocal(refusal),
@@ -116,7 +116,7 @@ export class Acquirer implements LeaseHost {
     acquireId?: string,
     deadline?: Deadline,
   ): Decided | Promise<Decided> {
-    const taken = this.#consumption.consume(request, request.signal, deadline);
+    const taken = this.#rounds.consume(request, request.signal, deadline);
     if (!(taken instanceof Promise)) return this.#refusal(taken, taken.local);
     return taken.then((later) => this.#decided(later, request, acquireId));
   }
@@ -140,12 +140,12 @@ export class Acquirer implements LeaseHost {
 
   /** Returns the end of a call that begins now. */
   deadline(): Deadline {
-    return this.#consumption.deadline();
+    return this.#rounds.deadline();
   }
 
   /** The legs of a call and their balances, without consuming anything. */
   look(target: Target): Promise<Seen> {
-    return this.#consumption.look(target);
+    return this.#rounds.look(target);
   }
 
   takeMore(
@@ -194,6 +194,6 @@ export class Acquirer implements LeaseHost {
   }
 
   checkNames(...names: Parameters<Legs["checkNames"]>): void {
-    this.#consumption.legs.checkNames(...names);
+    this.#rounds.legs.checkNames(...names);
   }
 }

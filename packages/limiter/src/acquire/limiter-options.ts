@@ -3,7 +3,7 @@
 import { checkOptions as checkObject, show } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors/errors.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../domain/errors/unavailability.ts";
-import { STORE_OPTIONS } from "../repository/options.ts";
+import { STORE_OPTIONS } from "../repository/stores/stores.ts";
 import { checkMissingLimits, type MissingLimits } from "./acquire-request.ts";
 import type { LimiterEvent, LimiterWarning } from "./events.ts";
 

@@ -138,7 +138,9 @@ export class BalanceOperations {
     await checkActive(this.#context);
     const days = await this.#resolver.auditRetentionDays();
     if (additions !== undefined) await this.#checkNames(entityId, resource, additions);
+    // Ids are made before the step, which may run again and must name the same items each time.
     const writer = this.#newName(WRITER_BYTES);
+    const eventId = this.#audit.newId();
     const operation = { entityId, resource, kind, key };
     const result = await this.#buckets.operate({
       ...operation,
@@ -156,6 +158,7 @@ export class BalanceOperations {
             details: { shards, amounts: { ...amounts } },
           },
           days,
+          eventId,
         );
         return [encodeOperation(this.#context.namespaceId, operation, done, made), event.put];
       },

@@ -1,4 +1,17 @@
-/** The port of administration: listing, following changes of records, operators, deletion. */
+/**
+ * The port of administration: listing, following changes of records, operators, deletion.
+ *
+ * Each actor calls it in this order:
+ *
+ * 1. `LimitRecords` stores limits of an entity; its follower then calls `list` for the live buckets
+ *    and `reconfigure` for each of them.
+ * 2. `EntityRecords` stores an entity with its parent; its follower then calls `relink`. It deletes
+ *    the limits of an entity first, then calls `deleteEntity`, and removes the record last.
+ * 3. `BalanceOperations` checks the names of limits, with `list` where none are stored, then calls
+ *    `operate`, whose records make it happen once.
+ * 4. `NamespaceRecords` marks a namespace as purged, calls `deleteAll`, then deletes its items.
+ * 5. `BucketRecords` and the dashboard call the three lists at any time.
+ */
 
 import type { Operation, OperationResult } from "../records/operation-record.ts";
 import type { Item } from "../storage/item.ts";
@@ -26,34 +39,6 @@ export interface DeletedBuckets {
   readonly lastBaseMs: number;
 }
 
-/** What the levels say about a bucket, for clients of the Python library. */
-export interface FlagStamps {
-  /** Absent: stamps of switches stay as they are. */
-  readonly state?: "enabled" | "disabled" | "bypass";
-  /** Absent: the stamps of the owner stay as they are. */
-  readonly owner?: OwnerStamps;
-  /** Whether each limit is soft; absent: the stamps of soft limits stay as they are. */
-  readonly soft?: ReadonlyMap<string, boolean>;
-}
-
-/** Which parent a bucket cascades to, and the generation of its entity that says so. */
-export interface OwnerStamps {
-  readonly link: Link;
-  readonly generation: number;
-  readonly incarnation: string;
-  /** Whether a policy or a move decides it, not the entity alone; Python clients need a stamp. */
-  readonly isStamped: boolean;
-}
-
-/** The buckets to stamp: of an entity, of a resource, of both, or all of the namespace. */
-export interface StampScope {
-  readonly entityId?: string | undefined;
-  readonly resource?: string | undefined;
-  /** What the levels say about a bucket, as it is stored now. */
-  readonly stampsOf: (entityId: string, resource: string) => Promise<FlagStamps>;
-  readonly onStamped: () => void;
-}
-
 /** A change of balances by an operator, made once per key. */
 export interface BalanceOperation extends Operation {
   /** Milli-tokens to add to a limit, at most up to full; `undefined` leaves it alone. */
@@ -75,21 +60,17 @@ export interface BucketAdmin {
   /** Brings live buckets of an entity in line with limits that were just stored. */
   reconfigure(entityId: string, resource: string, config: BucketConfig): Promise<void>;
   /**
-   * Tells live buckets of an entity which parent it has from now on. Returns whether all were told:
-   * those that carry stamps of the Python library are left to `stamp`.
+   * Writes the parent of an entity into its live buckets. Those that carry an owner's stamp of the
+   * Python library are left to `PythonStamps`.
    */
-  relink(entityId: string, link: Link): Promise<boolean>;
-  /**
-   * Writes what the levels say into live buckets, where clients of the Python library read it.
-   * Returns false, with nothing done, on stores that such clients cannot use.
-   */
-  stamp(scope: StampScope): Promise<boolean>;
+  relink(entityId: string, link: Link): Promise<void>;
   /** Resets or tops up the balances of a bucket, all shards or none, once per key. */
   operate(operation: BalanceOperation): Promise<OperationResult>;
-  /** Removes all buckets of the namespace that are not items of their own. */
+  /**
+   * Removes what the purge of a namespace's items does not find: rows that are no items, and the
+   * cached states of this process.
+   */
   deleteAll(): Promise<void>;
   /** Removes all buckets of an entity. */
   deleteEntity(entityId: string): Promise<DeletedBuckets>;
-  /** Adds usage that the buckets have counted to its snapshots, where no aggregator does it. */
-  countUsage(scope: { readonly entityId?: string; readonly resource?: string }): Promise<void>;
 }

@@ -1,4 +1,17 @@
-/** The port of consuming: what an acquire and its lease ask of the buckets of one namespace. */
+/**
+ * The port of consuming: what an acquire and its lease ask of the buckets of one namespace.
+ *
+ * Each actor calls it in this order:
+ *
+ * 1. An acquire calls `linkOf` for the entity and each ancestor that no cached link leads to, and
+ *    makes a leg of each. A change of `relinks` makes the links that it has cached outdated.
+ * 2. It calls `consume` with all legs. At "outdated" it reads the limits again, at "relinked" it
+ *    makes the legs again; then it calls `consume` again, four times at most.
+ * 3. Granted, its lease calls `adjust` for each part that `consume` returned, any number of times,
+ *    and `refund` for those that it gives back when it ends.
+ * 4. `available` makes legs like an acquire, and calls `read`.
+ * 5. `closeShared` calls `close` last. `closed` aborts first, which ends waiting acquires.
+ */
 
 import type { Deadline } from "../base/deadline.ts";
 import type { Adjustment, Leg, LegOutcome, Link } from "./leg.ts";

@@ -2,13 +2,15 @@
 
 import { DEFAULT_RESOURCE } from "../domain/names.ts";
 import type { ConfigResolver, Resolution } from "../records/config/config-resolver.ts";
-import type { LimitFollower, SoftPlace } from "../records/config/limits.ts";
+import { claimFeature } from "../records/config/feature-gate.ts";
+import type { LimitFollower } from "../records/config/limits.ts";
+import type { PythonFollower, StampedPlace } from "../records/config/python-follower.ts";
 import type { EntityBuckets } from "../records/entities/entities.ts";
 import { entityKey } from "../records/keys.ts";
 import type { RecordContext } from "../records/record-context.ts";
-import type { FlagStamps, OwnerStamps } from "./bucket-admin.ts";
 import type { BucketStore } from "./bucket-store.ts";
 import { effectiveLink, linkInRecord, ownerStamps } from "./link.ts";
+import type { FlagStamps, OwnerStamps, PythonStamps } from "./python-stamps.ts";
 
 /** Limits of an entity reach its live buckets at once, whatever level applies to them now. */
 async function followLimits(
@@ -25,13 +27,44 @@ async function followLimits(
   }
 }
 
-/** Returns the follower that stamps live buckets with what the levels of their place say. */
+/** Returns the follower that brings limits to live buckets. */
 export function limitFollower(
-  context: RecordContext,
   buckets: BucketStore,
   resolver: ConfigResolver,
+  python: PythonFollower | undefined,
 ): LimitFollower {
-  const stamp = stamper(buckets, resolver);
+  return {
+    entityLimitsChanged: (id, resource) => followLimits(buckets, resolver, id, resource),
+    python,
+  };
+}
+
+/** Returns the follower that brings changes of entities to their live buckets. */
+export function entityBuckets(
+  buckets: BucketStore,
+  python: PythonFollower | undefined,
+): EntityBuckets {
+  const { pythonStamps } = buckets;
+  return {
+    relink: async (id, link) => {
+      if (pythonStamps === undefined) await buckets.relink(id, link);
+      else if (!(await pythonStamps.relinkUnstamped(id, link))) {
+        await python?.stampOwner(id, () => {});
+      }
+    },
+    python,
+    deleteEntity: (id) => buckets.deleteEntity(id),
+  };
+}
+
+/** Returns what stamps live buckets with what the levels of their place say. */
+export function pythonFollower(
+  context: RecordContext,
+  { pythonStamps }: BucketStore,
+  resolver: ConfigResolver,
+): PythonFollower | undefined {
+  if (pythonStamps === undefined) return undefined;
+  const stamp = stamper(pythonStamps, resolver);
   const flags = async (id: string, resolution: Resolution) => ({
     state: stateOf(resolution),
     owner: await ownerOf(context, id, resolution.cascade),
@@ -39,46 +72,27 @@ export function limitFollower(
   const soft = async (_: string, { limits }: Resolution) => ({
     soft: new Map(limits?.limits.map((limit) => [limit.name, limit.soft])),
   });
-  return {
-    entityLimitsChanged: (id, resource) => followLimits(buckets, resolver, id, resource),
-    stampFlags: (level, onStamped) => stamp(level, flags, onStamped),
-    stampSoft: (place, onStamped) => stamp(place, soft, onStamped),
-  };
-}
-
-/** Returns the follower that brings changes of entities to their live buckets. */
-export function entityBuckets(
-  context: RecordContext,
-  buckets: BucketStore,
-  resolver: ConfigResolver,
-): EntityBuckets {
   const owner = async (id: string, { cascade }: Resolution) => ({
     owner: await ownerOf(context, id, cascade),
   });
-  const stamp = stamper(buckets, resolver);
   return {
-    relink: async (id, link) => {
-      if (!(await buckets.relink(id, link))) await stamp({ entityId: id }, owner, () => {});
-    },
-    moved: async (id, link, onStamped) => {
-      const isStamped = await stamp({ entityId: id }, owner, onStamped);
-      if (!isStamped) await buckets.relink(id, link);
-      return isStamped;
-    },
-    deleteEntity: (id) => buckets.deleteEntity(id),
+    claim: (feature) => claimFeature(context, feature),
+    stampFlags: (place, onStamped) => stamp(place, flags, onStamped),
+    stampSoft: (place, onStamped) => stamp(place, soft, onStamped),
+    stampOwner: (entityId, onStamped) => stamp({ entityId }, owner, onStamped),
   };
 }
 
 /** Returns a function that stamps the live buckets of a place with what the levels say. */
-function stamper(buckets: BucketStore, resolver: ConfigResolver) {
+function stamper(pythonStamps: PythonStamps, resolver: ConfigResolver) {
   return (
-    { entityId, resource: name }: SoftPlace,
+    { entityId, resource: name }: StampedPlace,
     stampsOf: (entityId: string, resolution: Resolution) => Promise<FlagStamps>,
     onStamped: () => void,
-  ): Promise<boolean> => {
+  ): Promise<void> => {
     const resource = name === DEFAULT_RESOURCE ? undefined : name;
     const stamps = async (id: string, of: string) => stampsOf(id, await resolver.current(id, of));
-    return buckets.stamp({ entityId, resource, stampsOf: stamps, onStamped });
+    return pythonStamps.apply({ entityId, resource, stampsOf: stamps, onStamped });
   };
 }
 

@@ -1,6 +1,15 @@
 /**
  * The port of the fast path: calls that a bucket in this process decides in one step, by limits
  * that are cached. Each call may answer "not here", with nothing done; then the slow path decides.
+ *
+ * The protocol:
+ *
+ * 1. After the slow path has granted an acquire, `FastAcquire` calls `remember` for each bucket,
+ *    with the limits and the generation of the limit cache that they were read in.
+ * 2. The next acquire calls `consume` with the generation of now: limits of another generation are
+ *    not used. At `undefined` it takes the slow path, which begins at 1 again.
+ * 3. The lease of a granted acquire calls `adjust`; where that returns false, it calls `adjust` or
+ *    `refund` of the slow path with the same amounts.
  */
 
 import type { Limit } from "../domain/limit.ts";

@@ -14,10 +14,16 @@ export const REFERENCE_VERSION = "0.17.0";
 export const SCHEMA_VERSION = "0.11.0";
 
 /**
- * The oldest layout that this package can use without a migration. Before it, buckets had other
- * keys: this client would see every bucket as unused and grant its whole capacity again.
+ * The oldest layout that this package can use or migrate. Before it, buckets had other keys: this
+ * client would see every bucket as unused and grant its whole capacity again.
  */
-const SCHEMA_VERSION_MIN = "0.9.0";
+export const SCHEMA_VERSION_MIN = "0.9.0";
+
+const OLDEST_LAYOUT = `oldest layout that this client can use or migrate is ${SCHEMA_VERSION_MIN}`;
+/** Names the release whose tables this package can use, not the first one that would do. */
+const UPGRADE_WITH_PYTHON =
+  `Upgrade the table first with release ${REFERENCE_VERSION} of the Python library: its command ` +
+  '"zae-limiter upgrade --name TABLE"';
 
 interface Version {
   readonly release: readonly [number, number, number];
@@ -30,8 +36,10 @@ const VERSION_PATTERN = /^v?(\d+)\.(\d+)\.(\d+)(?:-([0-9A-Za-z.-]+)|(\.dev.*))?(
 /** Whether client, schema and Lambda fit, and what would make them. */
 export interface Compatibility {
   readonly compatible: boolean;
-  /** The table is older than this package; where it is compatible, that can wait. */
+  /** A migration to the layout of this package is possible; where it is compatible, it can wait. */
   readonly needsMigration: boolean;
+  /** The layout is older than all that this package can migrate; the Python library upgrades it. */
+  readonly isTooOld: boolean;
   readonly needsLambdaUpdate: boolean;
   readonly message: string;
 }
@@ -85,15 +93,16 @@ export function checkCompatibility(versions: {
     };
   }
   if (isBelow(schema, SCHEMA_VERSION_MIN)) {
-    return {
-      ...incompatible(
-        `The table is older than ${SCHEMA_VERSION_MIN}: bring it up to date with "zae-limiter stack upgrade"`,
-      ),
-      needsMigration: true,
-    };
+    return tooOld(`The ${OLDEST_LAYOUT}. ${UPGRADE_WITH_PYTHON}`);
   }
   return fitting(client, schema, versions.lambda);
 }
+
+/** The answer for a table with a version record outside every namespace, whatever number it has. */
+export const WITHOUT_NAMESPACES: Compatibility = tooOld(
+  `The table has records from before there were namespaces; the ${OLDEST_LAYOUT}. ` +
+    `${UPGRADE_WITH_PYTHON}, then the script for namespaced keys in its documentation, with --delete`,
+);
 
 /** Returns that the versions fit, and which of them could be newer. */
 function fitting(client: Version, schema: Version, lambdaText: string | undefined): Compatibility {
@@ -104,7 +113,13 @@ function fitting(client: Version, schema: Version, lambdaText: string | undefine
     ...(needsLambdaUpdate ? ["The Lambda is older than this client"] : []),
     ...(needsMigration ? [`The table can be brought to schema ${SCHEMA_VERSION}`] : []),
   ];
-  return { compatible: true, needsMigration, needsLambdaUpdate, message: sentences.join(". ") };
+  return {
+    compatible: true,
+    needsMigration,
+    isTooOld: false,
+    needsLambdaUpdate,
+    message: sentences.join(". "),
+  };
 }
 
 function isBelow(version: Version, text: string): boolean {
@@ -120,7 +135,17 @@ function compareReleases(left: Version, right: Version): number {
 }
 
 function incompatible(message: string): Compatibility {
-  return { compatible: false, needsMigration: false, needsLambdaUpdate: false, message };
+  return {
+    compatible: false,
+    needsMigration: false,
+    isTooOld: false,
+    needsLambdaUpdate: false,
+    message,
+  };
+}
+
+function tooOld(message: string): Compatibility {
+  return { ...incompatible(message), isTooOld: true };
 }
 
 /** Whether a release comes before another one; text that is no version comes before all. */

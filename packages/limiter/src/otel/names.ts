@@ -2,10 +2,9 @@
 
 import type { Attributes } from "@opentelemetry/api";
 import type { RateLimiter } from "../acquire/rate-limiter.ts";
+import type { DatabaseName } from "../repository/backend.ts";
 import { INTERNALS } from "../repository/internals.ts";
 import type { StoreCall } from "../storage/item-store.ts";
-
-type Database = { readonly system: string; readonly table?: string };
 
 export const OUTCOME = "zae_limiter.outcome";
 export const RESOURCE = "zae_limiter.resource";
@@ -24,7 +23,7 @@ export function levelName(level: number): string {
 }
 
 /** What every metric and span of a request to the store says about it. */
-export function callAttributes({ system, table }: Database, call: StoreCall): Attributes {
+export function callAttributes({ system, table }: DatabaseName, call: StoreCall): Attributes {
   const { operation, outcome = "ok" } = call;
   return {
     [DB_SYSTEM]: system,
@@ -34,12 +33,7 @@ export function callAttributes({ system, table }: Database, call: StoreCall): At
   };
 }
 
-/** What a store is called in `db.system.name`, and its table on DynamoDB. */
-export function databaseOf({ repository }: RateLimiter): Database {
-  const { storeName } = repository[INTERNALS];
-  if (repository.capabilities.supportsInfrastructureManagement) {
-    return { system: "aws.dynamodb", table: storeName };
-  }
-  // The name of a file says nothing about the kind of store.
-  return { system: storeName === "memory" || storeName === "custom" ? storeName : "sqlite" };
+/** Returns how a store is called in `db.system.name`, and its table on DynamoDB. */
+export function databaseOf({ repository }: RateLimiter): DatabaseName {
+  return repository[INTERNALS].database;
 }

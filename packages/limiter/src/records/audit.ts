@@ -192,11 +192,14 @@ export class AuditLog {
     return this.#nextId(this.#context.clock());
   }
 
-  /** The write that records a change; it belongs into the transaction of that change. */
-  entry(entry: AuditEntry, retentionDays: number): AuditWrite {
+  /**
+   * Returns the write that records a change; it belongs into the transaction of that change. A step
+   * that may run again passes an id that was made before it, so that it names the same item again.
+   */
+  entry(entry: AuditEntry, retentionDays: number, id?: string): AuditWrite {
     const { clock, namespaceId } = this.#context;
     const nowMs = clock();
-    const eventId = this.#nextId(nowMs);
+    const eventId = id ?? this.#nextId(nowMs);
     const key = auditKey(namespaceId, entry.subject, eventId);
     return {
       put: {

@@ -153,10 +153,7 @@ export async function writeVersion(
     updated_by: update.updatedBy ?? `client:${CLIENT_VERSION}`,
   });
   const { PK, SK, ...fresh } = newVersionItem(nowMs);
-  const old = await store.get(unprefixedVersionKey(), { consistent: true });
-  // A table from before there were namespaces is as old as it was.
-  const born = old === undefined ? fresh : { ...fresh, schema_version: schemaIn(old) };
-  const defaults = Object.entries(born).filter(([name]) => !Object.hasOwn(changed, name));
+  const defaults = Object.entries(fresh).filter(([name]) => !Object.hasOwn(changed, name));
   const { item } = await store.update(
     { PK, SK },
     { set: changed, setIfAbsent: Object.fromEntries(defaults) },
@@ -167,8 +164,4 @@ export async function writeVersion(
 /** Where the record was before there were namespaces. */
 export function unprefixedVersionKey(): Key {
   return { PK: "SYSTEM#", SK: versionKey().SK };
-}
-
-function schemaIn(item: Item): string {
-  return textAt(item, "schema_version") ?? "0.0.0";
 }

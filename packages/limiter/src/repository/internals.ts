@@ -9,6 +9,7 @@ import type { ConfigResolver } from "../records/config/config-resolver.ts";
 import type { RecordContext } from "../records/record-context.ts";
 import type { RecordWarning } from "../records/record-warning.ts";
 import type { CallListener } from "../storage/item-store.ts";
+import type { DatabaseName } from "./backend.ts";
 
 export const INTERNALS: unique symbol = Symbol("zae-limiter internals");
 
@@ -22,6 +23,8 @@ export interface RepositoryInternals {
   readonly timeoutMs: number;
   /** The table or file, for messages. */
   readonly storeName: string;
+  /** The store as telemetry names it. */
+  readonly database: DatabaseName;
   /** Sends a request to the store that costs next to nothing. */
   ping(timeoutMs: number): Promise<unknown>;
   readonly onUnavailable: OnUnavailable | undefined;

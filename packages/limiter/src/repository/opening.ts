@@ -13,16 +13,9 @@ import { NamespaceRecords, NO_FOLLOWER } from "../records/namespaces/namespaces.
 import { type NewVersion, newVersionItem } from "../records/version-record.ts";
 import { listenTo } from "../storage/call-listeners.ts";
 import { ITEM_ABSENT, type ItemStore } from "../storage/item-store.ts";
-import { type Backend, backendOver, clockOf, dynamoOptions, openBackend } from "./backend.ts";
+import type { Backend } from "./backend.ts";
 import { environment } from "./environment.ts";
-import {
-  type CheckedTableOptions,
-  type CreateTableOptions,
-  checkCreateTableOptions,
-  checkOpenOptions,
-  type DynamoOptions,
-  type OpenOptions,
-} from "./options.ts";
+import type { CreateTableOptions, DynamoOptions, OpenOptions } from "./options.ts";
 import {
   recordContext,
   refuseIncompatible,
@@ -30,9 +23,17 @@ import {
   type Shared,
   sharedOver,
 } from "./shared-store.ts";
-import { DEFAULT_URL, parseStoreUrl, type StoreLocation, tableAt } from "./store-url.ts";
-
-type TableLocation = Extract<StoreLocation, { kind: "dynamodb" }>;
+import { customBackend } from "./stores/custom.ts";
+import { type TableLocation, tableAt } from "./stores/dynamodb.ts";
+import { openBackend } from "./stores/open-backend.ts";
+import {
+  checkCustomOptions,
+  checkOpenOptions,
+  DEFAULT_URL,
+  parseStoreUrl,
+  type StoreLocation,
+} from "./stores/stores.ts";
+import { type CheckedTableOptions, checkCreateTableOptions } from "./stores/table-options.ts";
 
 /** An open store, and the namespace that was asked for. */
 export interface Opened {
@@ -56,8 +57,11 @@ export async function openTable(
 /** Creates a table where there is none, and opens it. */
 export async function createdTable(table: string, options: CreateTableOptions): Promise<Opened> {
   return preparedTable(table, options, async ({ location, indexes, version, connection }) => {
-    const { createTable } = await import("../storage/dynamodb/create-table.ts");
-    await createTable({ ...dynamoOptions(location, connection), ...indexes });
+    const [{ createTable }, { connectionTo }] = await Promise.all([
+      import("../storage/dynamodb/create-table.ts"),
+      import("./stores/open-dynamodb.ts"),
+    ]);
+    await createTable({ ...connectionTo(location, connection), ...indexes });
     return version;
   });
 }
@@ -77,9 +81,9 @@ export async function preparedTable(
   create: (table: TableToCreate) => Promise<NewVersion | undefined>,
 ): Promise<Opened> {
   const location = tableLocation(table);
-  const checked = checkCreateTableOptions(options);
+  const checked = checkCreateTableOptions(options, location);
   const { namespaces, connection } = checked;
-  const name = namespaceNameOf(location, connection);
+  const name = namespaceNameOf(location.namespace, connection);
   const version = await create({ ...checked, location });
   const backend = await openBackend(location, connection);
   return prepare(backend, connection, [name, ...namespaces], version);
@@ -93,18 +97,17 @@ export async function openCustom(
   openBuckets?: Backend["openBuckets"],
 ): Promise<Opened> {
   checkItemStore(store);
-  checkOpenOptions(options, false);
+  checkCustomOptions(options);
   if (options.onCall !== undefined) listenTo(store, options.onCall);
-  const backend = await backendOver("memory", name, store, clockOf(options), openBuckets);
-  const location = { kind: "memory", namespace: undefined } as const;
-  return prepare(backend, options, [namespaceNameOf(location, options)]);
+  const backend = await customBackend(name, store, options, openBuckets);
+  return prepare(backend, options, [namespaceNameOf(undefined, options)]);
 }
 
 async function openAt(location: StoreLocation, options: DynamoOptions): Promise<Opened> {
-  checkOpenOptions(options, location.kind === "dynamodb");
-  const name = namespaceNameOf(location, options);
+  checkOpenOptions(options, location);
+  const name = namespaceNameOf(location.namespace, options);
   const backend = await openBackend(location, options);
-  if (backend.kind !== "dynamodb") return prepare(backend, options, [name]);
+  if (backend.traits.createsItself) return prepare(backend, options, [name]);
   return orClosed(backend, enter(backend, options, name));
 }
 
@@ -176,8 +179,7 @@ function tableLocation(table: string | undefined): TableLocation {
   return tableAt(checkStackName(table ?? environment.stack() ?? DEFAULT_STACK));
 }
 
-function namespaceNameOf(location: StoreLocation, options: OpenOptions): string {
-  return checkNamespace(
-    options.namespace ?? location.namespace ?? environment.namespace() ?? DEFAULT_NAMESPACE,
-  );
+/** Returns the namespace of the options, else `named`, else the one of the environment. */
+function namespaceNameOf(named: string | undefined, options: OpenOptions): string {
+  return checkNamespace(options.namespace ?? named ?? environment.namespace() ?? DEFAULT_NAMESPACE);
 }

@@ -1,17 +1,11 @@
-/** What can be chosen when a store is opened. */
+/** What can be chosen when a store is opened. `stores` has the checks of these options. */
 
 import type { Clock } from "../base/clock.ts";
-import { defined } from "../base/defined.ts";
 import type { Random } from "../base/random.ts";
 import type { Timer } from "../base/timer.ts";
-import { checkInteger, checkOptions, show } from "../domain/check.ts";
-import { ValidationError } from "../domain/errors/errors.ts";
-import { checkOnUnavailable, type OnUnavailable } from "../domain/errors/unavailability.ts";
-import { checkNamespace } from "../domain/names.ts";
-import { checkMaxShards, checkRelease, type NewVersion } from "../records/version-record.ts";
+import type { OnUnavailable } from "../domain/errors/unavailability.ts";
 import type { StoreCall } from "../storage/item-store.ts";
-import { checkEndpoint } from "./store-url.ts";
-import { checkUsageOptions, type UsageOptions } from "./usage-options.ts";
+import type { UsageOptions } from "./usage-options.ts";
 
 /** Credentials, or a function that fetches them, as the AWS SDK takes them. */
 export type Credentials =
@@ -99,106 +93,4 @@ export interface CreateTableOptions extends DynamoOptions {
    * its own Lambda, unless it is told not to.
    */
   readonly pythonLambdaVersion?: string;
-}
-
-const OPEN_OPTIONS = {
-  namespace: "string",
-  configCacheTtlSeconds: "number",
-  bucketTtlMultiplier: "number",
-  onUnavailable: "string",
-  timeoutMs: "number",
-  usage: "any",
-  clock: "function",
-  random: "function",
-  timer: "object",
-  onCall: "function",
-} as const satisfies Record<keyof OpenOptions, string>;
-
-const DYNAMO_OPTIONS = {
-  region: "string",
-  endpoint: "string",
-  credentials: "any",
-  requestHandler: "object",
-  maxAttempts: "number",
-  transport: "string",
-  outdatedLambda: "string",
-} as const satisfies Record<Exclude<keyof DynamoOptions, keyof OpenOptions>, string>;
-
-/** The names of all options of `open`, on any store. */
-export const STORE_OPTIONS: readonly string[] = [
-  ...Object.keys(OPEN_OPTIONS),
-  ...Object.keys(DYNAMO_OPTIONS),
-];
-
-/** Refuses unknown names (most are typos), wrong types and numbers out of range. */
-export function checkOpenOptions(options: DynamoOptions, dynamodb: boolean): void {
-  checkOptions("options", options, "an object of options");
-  const accepted: Record<string, string> = {
-    ...OPEN_OPTIONS,
-    ...(dynamodb ? DYNAMO_OPTIONS : {}),
-  };
-  for (const [name, value] of Object.entries(options)) {
-    const type = Object.hasOwn(accepted, name) ? accepted[name] : undefined;
-    if (type === undefined) throw unknownOption(name, value, Object.keys(accepted));
-    if (value !== undefined && type !== "any" && typeof value !== type) {
-      throw new ValidationError(name, value, `expected a ${type}, got ${show(value)}`);
-    }
-  }
-  checkUsageOptions(options.usage, dynamodb);
-  checkNotNegative("configCacheTtlSeconds", options.configCacheTtlSeconds);
-  checkNotNegative("bucketTtlMultiplier", options.bucketTtlMultiplier);
-  if (options.timeoutMs !== undefined) {
-    checkInteger("timeoutMs", options.timeoutMs, 1, 3_600_000);
-  }
-  if (options.maxAttempts !== undefined) checkInteger("maxAttempts", options.maxAttempts, 1, 100);
-  if (options.onUnavailable !== undefined) checkOnUnavailable(options.onUnavailable);
-  if (options.endpoint !== undefined) checkEndpoint(options.endpoint);
-  const { outdatedLambda = "accept" } = options;
-  if (outdatedLambda !== "accept" && outdatedLambda !== "refuse") {
-    const reason = `expected "accept" or "refuse", got ${show(outdatedLambda)}`;
-    throw new ValidationError("outdatedLambda", outdatedLambda, reason);
-  }
-}
-
-const PROJECTIONS: readonly unknown[] = ["KEYS_ONLY", "ALL"];
-
-/** The options of a new table, by where they go. */
-export interface CheckedTableOptions {
-  readonly namespaces: readonly string[];
-  /** What its version record says. */
-  readonly version: NewVersion;
-  readonly indexes: Pick<CreateTableOptions, "gsi2Projection">;
-  readonly connection: DynamoOptions;
-}
-
-/** Checks the options of a new table; it has no namespaces when none are given. */
-export function checkCreateTableOptions(options: CreateTableOptions): CheckedTableOptions {
-  checkOptions("options", options, "an object of options");
-  const { namespaces = [], gsi2Projection, maxShards, ...others } = options;
-  const { pythonLambdaVersion, ...connection } = others;
-  if (maxShards !== undefined) checkMaxShards(maxShards);
-  if (pythonLambdaVersion !== undefined) checkRelease("pythonLambdaVersion", pythonLambdaVersion);
-  if (gsi2Projection !== undefined && !PROJECTIONS.includes(gsi2Projection)) {
-    const reason = `expected "KEYS_ONLY" or "ALL", got ${show(gsi2Projection)}`;
-    throw new ValidationError("gsi2Projection", gsi2Projection, reason);
-  }
-  checkOpenOptions(connection, true);
-  if (!Array.isArray(namespaces)) {
-    const reason = `expected an array, got ${show(namespaces)}`;
-    throw new ValidationError("namespaces", namespaces, reason);
-  }
-  for (const namespace of namespaces) checkNamespace(namespace);
-  const version = defined({ maxShards, pythonLambdaVersion });
-  return { namespaces, version, indexes: defined({ gsi2Projection }), connection };
-}
-
-function unknownOption(name: string, value: unknown, accepted: readonly string[]): ValidationError {
-  const where = Object.hasOwn(DYNAMO_OPTIONS, name) ? "is for DynamoDB only" : "is not an option";
-  return new ValidationError(name, value, `"${name}" ${where}; expected ${accepted.join(", ")}`);
-}
-
-function checkNotNegative(name: string, value: number | undefined): void {
-  if (value !== undefined && !(Number.isFinite(value) && value >= 0)) {
-    throw new ValidationError(name, value, `expected a number >= 0, got ${show(value)}`);
-  }
 }

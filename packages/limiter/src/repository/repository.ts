@@ -4,7 +4,7 @@
 
 import { systemTimer } from "../base/timer.ts";
 import { BalanceOperations } from "../buckets/balance-operations.ts";
-import { entityBuckets, limitFollower } from "../buckets/bucket-followers.ts";
+import { entityBuckets, limitFollower, pythonFollower } from "../buckets/bucket-followers.ts";
 import { BucketRecords } from "../buckets/bucket-records.ts";
 import { AuditLog } from "../records/audit.ts";
 import { ConfigResolver } from "../records/config/config-resolver.ts";
@@ -89,13 +89,14 @@ export class Repository {
     const resolver = new ConfigResolver(context, cacheOf(shared, context));
     const buckets = bucketsOf(shared, namespace.namespaceId);
     this.audit = new AuditLog(context);
-    const ownBuckets = entityBuckets(context, buckets, resolver);
+    const python = pythonFollower(context, buckets, resolver);
+    const ownBuckets = entityBuckets(buckets, python);
     this.entities = new EntityRecords(context, this.audit, resolver, ownBuckets);
-    const follower = limitFollower(context, buckets, resolver);
+    const follower = limitFollower(buckets, resolver, python);
     this.limits = new LimitRecords(context, this.audit, resolver, follower);
     const operations = new BalanceOperations(context, this.audit, resolver, buckets);
     this.buckets = new BucketRecords(buckets, this.entities, operations);
-    this.usage = new UsageRecords(context, (scope) => buckets.countUsage(scope));
+    this.usage = new UsageRecords(context, buckets.uncountedUsage);
     this[INTERNALS] = {
       buckets,
       resolver,
@@ -104,6 +105,7 @@ export class Repository {
       timer: shared.options.timer ?? systemTimer,
       timeoutMs: shared.options.timeoutMs ?? TIMEOUT_MS,
       storeName: shared.backend.name,
+      database: shared.backend.database,
       ping: (timeoutMs) => shared.backend.store.get(versionKey(), { timeoutMs }),
       onUnavailable: shared.options.onUnavailable,
       listeners: listenersOf(shared, namespace.namespaceId),

@@ -7,8 +7,8 @@ import { systemTimer } from "../base/timer.ts";
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { BucketWarning } from "../buckets/bucket-warning.ts";
 import { NamespaceNotFoundError } from "../domain/errors/errors.ts";
-import { IncompatibleSchemaError, VersionMismatchError } from "../domain/errors/version-errors.ts";
-import { CLIENT_VERSION, checkCompatibility } from "../domain/version.ts";
+import { VersionMismatchError } from "../domain/errors/version-errors.ts";
+import { CLIENT_VERSION, checkCompatibility, WITHOUT_NAMESPACES } from "../domain/version.ts";
 import { ConfigCache } from "../records/config/config-cache.ts";
 import { versionKey } from "../records/keys.ts";
 import type { Namespace } from "../records/namespaces/namespace-item.ts";
@@ -27,10 +27,9 @@ import type { Backend } from "./backend.ts";
 import { eventChannel } from "./event-channel.ts";
 import type { RepositoryListener } from "./internals.ts";
 import type { OpenOptions } from "./options.ts";
+import { SHARED_OPTIONS } from "./stores/shared-options.ts";
 
-const CONFIG_CACHE_TTL_SECONDS = 60;
-const BUCKET_TTL_MULTIPLIER = 7;
-export const TIMEOUT_MS = 2000;
+export const TIMEOUT_MS = SHARED_OPTIONS.timeoutMs.default;
 
 /** What the repositories of one open store share. */
 export interface Shared {
@@ -102,7 +101,7 @@ export function recordsOf(shared: Shared, namespaceId: string): RecordContext {
 
 export function cacheOf(shared: Shared, context: RecordContext): ConfigCache {
   const { caches, options } = shared;
-  const ttlSeconds = options.configCacheTtlSeconds ?? CONFIG_CACHE_TTL_SECONDS;
+  const ttlSeconds = options.configCacheTtlSeconds ?? SHARED_OPTIONS.configCacheTtlSeconds.default;
   const { namespaceId, clock } = context;
   return entryOf(caches, namespaceId, () => new ConfigCache({ ttlSeconds, clock }));
 }
@@ -115,7 +114,7 @@ export function bucketsOf(shared: Shared, namespaceId: string): BucketStore {
   const context = recordsOf(shared, namespaceId);
   const listeners = listenersOf(shared, namespaceId);
   const opened = backend.openBuckets(context, {
-    ttlMultiplier: options.bucketTtlMultiplier ?? BUCKET_TTL_MULTIPLIER,
+    ttlMultiplier: options.bucketTtlMultiplier ?? SHARED_OPTIONS.bucketTtlMultiplier.default,
     timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
     timer: options.timer ?? systemTimer,
     ...defined({ maxShards: shared.maxShards }),
@@ -227,10 +226,6 @@ export function refuseOutdatedLambda({ name }: Backend, version: VersionRecord |
 async function refuseUnprefixed(store: ItemStore): Promise<void> {
   const item = await store.get(unprefixedVersionKey(), { consistent: true });
   if (item === undefined) return;
-  throw new IncompatibleSchemaError({
-    clientVersion: CLIENT_VERSION,
-    schemaVersion: decodeVersion(item).schemaVersion,
-    message:
-      'The table has no namespaces yet: bring it up to date with "zae-limiter stack upgrade"',
-  });
+  const { schemaVersion } = decodeVersion(item);
+  throw incompatibleError({ schemaVersion, message: WITHOUT_NAMESPACES.message });
 }

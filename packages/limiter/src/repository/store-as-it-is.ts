@@ -1,11 +1,11 @@
 /** Opens a store of any kind without writing anything to it. */
 
 import type { NamespaceRecords } from "../records/namespaces/namespaces.ts";
-import { openBackend } from "./backend.ts";
-import { checkOpenOptions, type DynamoOptions } from "./options.ts";
+import type { DynamoOptions } from "./options.ts";
 import { type Repository, repositoryOf } from "./repository.ts";
 import { activeNamespace, closeShared, refuseIncompatible, sharedOver } from "./shared-store.ts";
-import type { StoreLocation } from "./store-url.ts";
+import { openBackend } from "./stores/open-backend.ts";
+import { checkOpenOptions, type StoreLocation } from "./stores/stores.ts";
 
 /** An open store, and its namespaces if there are any. */
 export interface StoreAsItIs {
@@ -19,7 +19,7 @@ export async function openAsItIs(
   location: StoreLocation,
   options: DynamoOptions = {},
 ): Promise<StoreAsItIs> {
-  checkOpenOptions(options, location.kind === "dynamodb");
+  checkOpenOptions(options, location);
   const shared = sharedOver(await openBackend(location, options), options);
   try {
     await refuseIncompatible(shared.backend);

@@ -1,8 +1,6 @@
 /** What an embedded store keeps of usage. */
 
 import { checkFields, checkInteger, checkOptions } from "../domain/check.ts";
-import { ValidationError } from "../domain/errors/errors.ts";
-import type { StoreLocation } from "./store-url.ts";
 
 /**
  * What an embedded store keeps of usage. On DynamoDB the aggregator decides, see `deploy`.
@@ -25,20 +23,11 @@ export interface UsageOptions {
   readonly maxEntities?: number;
 }
 
-const DEFAULTS = {
-  memory: { retentionDays: 7, maxEntities: 1000 },
-  sqlite: { retentionDays: 90, maxEntities: 10_000 },
-} as const;
 const RETENTION_DAYS_MAX = 3650;
 const ENTITIES_MAX = 10_000_000;
 
 /** Refuses what is neither `false` nor an object of numbers in their ranges. */
-export function checkUsageOptions(usage: unknown, dynamodb: boolean): void {
-  if (usage === undefined) return;
-  if (dynamodb) {
-    const reason = "is for memory: and sqlite: only; on DynamoDB the aggregator counts usage";
-    throw new ValidationError("usage", usage, reason);
-  }
+export function checkUsageOptions(usage: unknown): void {
   if (usage === false) return;
   checkOptions("usage", usage, "false or { retentionDays, maxEntities }");
   checkFields("usage", usage as object, ["retentionDays", "maxEntities"]);
@@ -47,12 +36,4 @@ export function checkUsageOptions(usage: unknown, dynamodb: boolean): void {
     checkInteger("retentionDays", retentionDays, 1, RETENTION_DAYS_MAX);
   }
   if (maxEntities !== undefined) checkInteger("maxEntities", maxEntities, 1, ENTITIES_MAX);
-}
-
-/** All numbers; `undefined` when no usage is kept. */
-export function usageBounds(
-  kind: Exclude<StoreLocation["kind"], "dynamodb">,
-  usage: false | UsageOptions | undefined,
-): Required<UsageOptions> | undefined {
-  return usage === false ? undefined : { ...DEFAULTS[kind], ...usage };
 }

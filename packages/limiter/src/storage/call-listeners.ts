@@ -2,7 +2,7 @@
 
 import { channel } from "node:diagnostics_channel";
 import { unbreakable } from "../base/listener.ts";
-import type { CallListener, StoreCall } from "./item-store.ts";
+import type { CallListener, ItemStore, StoreCall } from "./item-store.ts";
 
 /** Carries `{ call }`, a `StoreCall`, for every request; see docs/reference/events.md. */
 const callChannel = channel("zae-limiter:call");
@@ -33,16 +33,8 @@ export class CallListeners {
 }
 
 /** Listens to a store, if it reports its requests: not every store does. */
-export function listenTo(store: object, listener: CallListener): () => void {
-  return isAudible(store) ? store.listen(listener) : () => {};
-}
-
-interface AudibleStore {
-  listen(listener: CallListener): () => void;
-}
-
-function isAudible(store: object): store is AudibleStore {
-  return "listen" in store && typeof store.listen === "function";
+export function listenTo(store: ItemStore, listener: CallListener): () => void {
+  return store.listen?.(listener) ?? (() => {});
 }
 
 /** A request to a store that bills nothing. */

@@ -6,6 +6,18 @@
  * certain, and `keyRange` when only the partition of that item was throttled),
  * `InfrastructureNotFoundError` when the table is missing, `ValidationError` for a request that
  * could never work, and `InfrastructureError` for anything else the store refused.
+ *
+ * Each actor calls it in this order:
+ *
+ * 1. Opening a repository reads the version record with `get` before anything else. Where there is
+ *    none, it writes the version and the namespaces, each on condition that it is still absent.
+ * 2. Records read with `get`, `getMany` or `query`, plan, and write with `transact` on condition
+ *    that what they read is unchanged; when a condition fails, they begin again.
+ * 3. Buckets write with `update` from what they remember, and decide again from the item that a
+ *    failed condition returns. A `transact` with a token may be repeated: it is applied once.
+ * 4. An aggregator calls `changes` with the position that it has stored last, and stores the next
+ *    one after it has written what the changes amount to.
+ * 5. The repository calls `close` last, after its buckets are closed; every later call is refused.
  */
 
 import type { UnavailableReason } from "../domain/errors/errors.ts";
@@ -178,6 +190,7 @@ export interface StoreCall {
 /** `condition`: the condition did not hold; `refused`: the same request would be refused again. */
 export type CallOutcome = "ok" | "condition" | "refused" | UnavailableReason;
 
+/** Receives each request to a store. */
 export type CallListener = (call: StoreCall) => void;
 
 /** The port to a store of items. An adapter that passes its contract can carry a limiter. */
@@ -208,6 +221,11 @@ export interface ItemStore {
   query(query: Query): AsyncIterable<Item>;
   /** The feed of old and new images, in order per item. It waits for more until it is stopped. */
   changes(options?: ChangesOptions): AsyncIterable<ChangeRecord>;
+  /**
+   * Adds a listener for the requests that the store makes, and returns a function that removes it.
+   * Optional: without it `onCall`, metrics and traces have no requests of this store to report.
+   */
+  listen?(listener: CallListener): () => void;
   /** Ends everything that the store has open. */
   close(): Promise<void>;
 }

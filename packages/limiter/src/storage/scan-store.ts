@@ -20,8 +20,9 @@ export interface ScanStore extends ItemStore {
   scan(options?: ScanOptions): AsyncIterable<Item>;
 }
 
-/** The same store, if it can be scanned. */
-export function scannable(store: ItemStore): ScanStore {
-  if ("scan" in store && typeof store.scan === "function") return store as ScanStore;
-  throw new InfrastructureError("This store cannot be scanned");
+/** Refuses a store without `scan`, which only a caller without types can pass. */
+export function checkScannable(store: ScanStore): void {
+  if (typeof store.scan !== "function") {
+    throw new InfrastructureError("This store cannot be scanned");
+  }
 }

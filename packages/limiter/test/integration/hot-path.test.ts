@@ -10,13 +10,13 @@ import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { RateLimiter } from "@zae-limiter/limiter/index.ts";
-import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { DynamoItemStore } from "@zae-limiter/limiter/storage/dynamodb/item-store.ts";
 import type { StoreCall } from "@zae-limiter/limiter/storage/item-store.ts";
 import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
 import { fakeDynamo } from "@zae-limiter/test-engines/fake-dynamodb.ts";
 import { counted } from "@zae-limiter/test-support/counted.ts";
 import { filesRun } from "@zae-limiter/test-support/files-run.ts";
+import { overTable } from "@zae-limiter/test-support/over-table.ts";
 import { describe, expect, it } from "vitest";
 
 const LIMITS = ["rpm:1000000/sec", "tpm:1000000/sec"];
@@ -145,7 +145,7 @@ describe("an acquire on DynamoDB", () => {
     const calls: StoreCall[] = [];
     let nowMs = 1_900_000_000_000;
     const store = counted(new MemoryItemStore());
-    const repository = await Repository.over(store, {
+    const repository = await overTable(store, {
       clock: () => nowMs,
       namespace: "default",
       onCall: (call) => calls.push(call),
@@ -178,7 +178,7 @@ describe("an acquire on DynamoDB", () => {
   });
 
   it("an acquire on DynamoDB makes few promises on its way to the store and back", async () => {
-    const limiter = new RateLimiter(await Repository.over(new MemoryItemStore()));
+    const limiter = new RateLimiter(await overTable(new MemoryItemStore()));
     await limiter.repository.limits.setSystem(LIMITS);
     const take = taking(limiter);
     // Those of the store and of the loop included.
@@ -191,7 +191,7 @@ describe("an acquire on DynamoDB", () => {
   });
 
   it("an acquire on DynamoDB runs code in few files of the buckets and the limiter", async () => {
-    const limiter = new RateLimiter(await Repository.over(new MemoryItemStore()));
+    const limiter = new RateLimiter(await overTable(new MemoryItemStore()));
     await limiter.repository.limits.setSystem(LIMITS);
     const take = taking(limiter);
     await repeat(take, 50);
@@ -205,9 +205,7 @@ describe("an acquire on DynamoDB", () => {
 
   it("an acquire on DynamoDB makes one promise when cached states refuse it", async () => {
     const clock = () => 1_900_000_000_000;
-    const limiter = new RateLimiter(
-      await Repository.over(new MemoryItemStore({ clock }), { clock }),
-    );
+    const limiter = new RateLimiter(await overTable(new MemoryItemStore({ clock }), { clock }));
     await limiter.repository.limits.setSystem(["rpm:1/day", "tpm:2/day"]);
     const ask = () => limiter.tryAcquire(REQUEST);
     await ask();

@@ -1,12 +1,12 @@
 /** The closed and the open model against a store whose latencies are known. */
 
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
-import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { defineLoad } from "@zae-limiter/loadtest/define-load.ts";
 import type { Load } from "@zae-limiter/loadtest/load.ts";
 import { LocalFleet } from "@zae-limiter/loadtest/local-fleet.ts";
 import type { Plan } from "@zae-limiter/loadtest/plan.ts";
 import { Results } from "@zae-limiter/loadtest/results.ts";
+import { overTable } from "@zae-limiter/test-support/over-table.ts";
 import { seededRandom } from "@zae-limiter/testing/seeded-random.ts";
 import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
 import { describe, expect, test } from "vitest";
@@ -45,7 +45,7 @@ async function measure(
   const store = slowStore(time.timer, (nowMs, underWay) =>
     nowMs < startMs ? 0 : delayMs(nowMs - startMs, underWay),
   );
-  const repository = await Repository.over(store, {
+  const repository = await overTable(store, {
     clock: time.clock,
     timer: time.timer,
     timeoutMs: 60_000,

@@ -1,12 +1,12 @@
 /** The search for the best number of users, on stores whose best number is known. */
 
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
-import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { defineLoad } from "@zae-limiter/loadtest/define-load.ts";
 import { figuresOf } from "@zae-limiter/loadtest/figures.ts";
 import { LocalFleet } from "@zae-limiter/loadtest/local-fleet.ts";
 import { Results } from "@zae-limiter/loadtest/results.ts";
 import { type TuneStep, tune } from "@zae-limiter/loadtest/tune.ts";
+import { overTable } from "@zae-limiter/test-support/over-table.ts";
 import { seededRandom } from "@zae-limiter/testing/seeded-random.ts";
 import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
 import { describe, expect, test } from "vitest";
@@ -43,7 +43,7 @@ describe("tune", () => {
     let isMeasuring = false;
     const store = slowStore(time.timer, (_, users) => (isMeasuring ? latencyMs(users) : 0));
     const options = { clock: time.clock, timer: time.timer, timeoutMs: 60_000 };
-    const limiter = new RateLimiter(await Repository.over(store, options));
+    const limiter = new RateLimiter(await overTable(store, options));
     const limits = ["n:1000000/sec"];
     const load = defineLoad({
       users: {

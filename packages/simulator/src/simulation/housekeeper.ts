@@ -12,6 +12,7 @@ import { SHARDS_MAX } from "@zae-limiter/limiter/buckets/distributed/shards/shar
 import { splitFactor } from "@zae-limiter/limiter/buckets/distributed/shards/split-policy.ts";
 import { Splitter } from "@zae-limiter/limiter/buckets/distributed/shards/splitter.ts";
 import { CachedStates } from "@zae-limiter/limiter/buckets/distributed/state/cached-states.ts";
+import { WRITES_PER_PARTITION } from "@zae-limiter/limiter/buckets/distributed/table-traits.ts";
 import { InfrastructureError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { bucketKey } from "@zae-limiter/limiter/records/keys.ts";
 import type { SimulatedProcess } from "@zae-limiter/testing/table/simulated-process.ts";
@@ -59,7 +60,7 @@ export class Housekeeper {
       const load = { ...this.#loads.of(first), throttled: 1, writesPerSecond };
       const factor = splitFactor(first, "saturated", load, ANY_ROOM, clock());
       if (factor === 1) return;
-      const options = { onWarning: () => undefined };
+      const options = { writesPerPartition: WRITES_PER_PARTITION, onWarning: () => undefined };
       const splitter = new Splitter(context, states, new LinkChecks(context, states), options);
       await splitter.split(first, factor, new Deadline(timer, timeoutMs));
     } catch (error) {

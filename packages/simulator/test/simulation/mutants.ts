@@ -59,7 +59,7 @@ const ARITHMETIC: readonly Mutant[] = [
     breaks: "A refund goes to shard 0, whichever shard the tokens were consumed from.",
     changes: [
       {
-        file: `${BUCKETS}/consume/changes.ts`,
+        file: `${BUCKETS}/consume/adjuster.ts`,
         from: "this.#items.keyOf(adjustment, adjustment.shard)",
         to: "this.#items.keyOf(adjustment, 0 * adjustment.shard)",
       },
@@ -320,7 +320,7 @@ const MERGES: readonly Mutant[] = [
     breaks: "A refund to a shard that was merged is dropped.",
     changes: [
       {
-        file: `${BUCKETS}/consume/changes.ts`,
+        file: `${BUCKETS}/consume/adjuster.ts`,
         from: "if (heir !== undefined) return heir.generation > 0 ? shard : undefined;",
         to: "if (heir !== undefined) return undefined;",
       },

@@ -56,7 +56,7 @@ const MOVES: readonly Mutant[] = [
       "by then.",
     changes: [
       {
-        file: "packages/limiter/src/acquire/consumption.ts",
+        file: "packages/limiter/src/acquire/consume-rounds.ts",
         from: "        return { legs, outcomes };",
         to: `        const parents = ((globalThis as any).parents ??= new Map());
         parents.set(legs[0]?.entityId, legs[1]?.entityId);

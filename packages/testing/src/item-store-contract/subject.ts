@@ -2,6 +2,9 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { inspect } from "node:util";
+import { systemClock } from "@zae-limiter/limiter/base/clock.ts";
+import { systemRandom } from "@zae-limiter/limiter/base/random.ts";
+import { systemTimer } from "@zae-limiter/limiter/base/timer.ts";
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import type { Item, Key, Value } from "@zae-limiter/limiter/storage/item.ts";
 import {
@@ -10,17 +13,25 @@ import {
   type Query,
   type Write,
 } from "@zae-limiter/limiter/storage/item-store.ts";
+import { type ItemTable, isItemTable } from "@zae-limiter/limiter/storage/item-table.ts";
+import { OptimisticSteps } from "@zae-limiter/limiter/storage/optimistic-steps.ts";
+import { StepItemStore } from "@zae-limiter/limiter/storage/step-item-store.ts";
 import { type Cases, casesOf, type TestRunner } from "./test-runner.ts";
 
 /** A store that was opened for the suite. */
 export interface OpenedStore {
-  /** The store. */
-  readonly store: ItemStore;
-  /** Lets time pass for the store; without it, `noTimePasses` says why. */
+  /** The store, or the table that one is made of. */
+  readonly store: ItemStore | ItemTable;
+  /**
+   * Lets time pass for the store; without it, `noTimePasses` says why. A table is told the time with
+   * each commit, and needs none of it.
+   */
   readonly advance?: (milliseconds: number) => void;
   /** Closes the store and removes what it held. */
   close(): Promise<void>;
 }
+
+type OpenedItemStore = OpenedStore & { readonly store: ItemStore };
 
 /** What the suite must know about a store before it is open. */
 export interface ContractOptions {
@@ -46,15 +57,15 @@ const MANY = 130;
 export class Subject {
   readonly cases: Cases;
   readonly options: ContractOptions;
-  #opened: OpenedStore | undefined;
+  #opened: OpenedItemStore | undefined;
 
   constructor(runner: TestRunner, options: ContractOptions) {
     this.cases = casesOf(runner);
     this.options = options;
   }
 
-  opened(opened: OpenedStore): void {
-    this.#opened = opened;
+  opened({ store, ...rest }: OpenedStore): void {
+    this.#opened = isItemTable(store) ? { ...rest, ...overTable(store) } : { ...rest, store };
   }
 
   get store(): ItemStore {
@@ -146,7 +157,7 @@ export class Subject {
     return collect(this.store.query(query));
   }
 
-  get #open(): OpenedStore {
+  get #open(): OpenedItemStore {
     if (this.#opened === undefined) throw new Error("The store is not open yet");
     return this.#opened;
   }
@@ -186,4 +197,18 @@ export async function collect<T>(iterable: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
   for await (const one of iterable) all.push(one);
   return all;
+}
+
+/** Makes a store of a table, with a clock that can be moved on. */
+function overTable(table: ItemTable) {
+  let aheadMs = 0;
+  const steps = new OptimisticSteps(table, {
+    clock: () => systemClock() + aheadMs,
+    timer: systemTimer,
+    random: systemRandom,
+  });
+  const advance = (milliseconds: number) => {
+    aheadMs += milliseconds;
+  };
+  return { store: new StepItemStore(steps), advance };
 }

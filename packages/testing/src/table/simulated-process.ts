@@ -7,6 +7,7 @@ import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import type { Random } from "@zae-limiter/limiter/base/random.ts";
 import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
 import { DistributedBucketStore } from "@zae-limiter/limiter/buckets/distributed/distributed-bucket-store.ts";
+import { DYNAMODB_TRAITS } from "@zae-limiter/limiter/buckets/distributed/table-traits.ts";
 import { openCustom } from "@zae-limiter/limiter/repository/opening.ts";
 import type { OpenOptions } from "@zae-limiter/limiter/repository/options.ts";
 import { repositoryOf } from "@zae-limiter/limiter/repository/repository.ts";
@@ -96,7 +97,7 @@ export class SimulatedProcess {
       this.store,
       shared,
       "memory",
-      (context, buckets) => new DistributedBucketStore(context, buckets),
+      (context, buckets) => new DistributedBucketStore(context, { ...buckets, ...DYNAMODB_TRAITS }),
     );
     const { onUnavailable } = rest;
     const own = defined({ onUnavailable, speculativeWrites, events, onWarning });

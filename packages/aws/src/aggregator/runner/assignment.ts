@@ -1,11 +1,11 @@
 /** Assigns the shards of a stream to processes. Pure. */
 
+import type { StreamShard } from "@zae-limiter/limiter/storage/change-source.ts";
 import type { ShardLease } from "./lease-items.ts";
-import type { SourceShard } from "./shard-source.ts";
 
 interface AssignmentInput {
   readonly worker: string;
-  readonly shards: readonly SourceShard[];
+  readonly shards: readonly StreamShard[];
   readonly leases: ReadonlyMap<string, ShardLease>;
   /** Workers that are alive, this one included. */
   readonly workers: ReadonlySet<string>;
@@ -40,7 +40,7 @@ export function assign(input: AssignmentInput): Assignment {
 }
 
 /** Changes of one item go from a shard to those that follow it: those have to wait. */
-function isReadable({ id, parentId }: SourceShard, input: AssignmentInput): boolean {
+function isReadable({ id, parentId }: StreamShard, input: AssignmentInput): boolean {
   const { leases, shards } = input;
   if (leases.get(id)?.done === true) return false;
   const parent = shards.find((shard) => shard.id === parentId);

@@ -1,30 +1,24 @@
 /** Where a runner reads from: a stream in shards, some of which follow others. */
 
+import type {
+  ChangeSource,
+  ChangeStream,
+  StreamPage,
+  StreamShard,
+} from "@zae-limiter/limiter/storage/change-source.ts";
 import type { ChangeRecord, ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
 import { generationOf, ONLY_GENERATION } from "../stream-change.ts";
 
-export interface SourceShard {
-  readonly id: string;
-  /** The shard that has to be read to its end before this one. */
-  readonly parentId: string | undefined;
-}
-
-interface SourcePage {
-  readonly changes: readonly ChangeRecord[];
-  /** The shard is closed and read to its end. */
-  readonly ended: boolean;
-}
-
 /** The next changes of a shard; none when there are none yet. */
 export interface ShardFeed {
-  next(): Promise<SourcePage>;
+  next(): Promise<StreamPage>;
   close(): Promise<void>;
 }
 
 /** The shards of one stream. A table that gets a new stream gets a new generation. */
 export interface SourceShards {
   readonly generation: string;
-  readonly shards: readonly SourceShard[];
+  readonly shards: readonly StreamShard[];
   /** Opens a shard after a sequence number, or at the oldest change that is kept. */
   open(shardId: string, after: string | undefined): ShardFeed;
 }
@@ -33,14 +27,13 @@ export interface ShardSource {
   discover(): Promise<SourceShards>;
 }
 
-/** What a table on DynamoDB offers. */
-interface Stream {
-  describe(): Promise<{ readonly arn: string; readonly shards: readonly SourceShard[] }>;
-  read(arn: string, shardId: string, after: string | undefined): () => Promise<SourcePage>;
+/** Returns where a runner reads the changes of a store. */
+export function shardSource(changes: ChangeSource): ShardSource {
+  return changes.by === "shards" ? streamSource(changes.stream) : feedSource(changes.store);
 }
 
 /** The stream of a table. */
-export function streamSource(stream: Stream): ShardSource {
+export function streamSource(stream: ChangeStream): ShardSource {
   return {
     discover: async () => {
       const { arn, shards } = await stream.describe();
@@ -87,7 +80,7 @@ class BufferedFeed implements ShardFeed {
     });
   }
 
-  async next(): Promise<SourcePage> {
+  async next(): Promise<StreamPage> {
     // Gives the feed a turn to deliver the changes that are under way.
     await Promise.resolve();
     if (this.#buffer.length === 0 && this.#error !== undefined) throw this.#error;

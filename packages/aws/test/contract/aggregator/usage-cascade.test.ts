@@ -8,6 +8,7 @@ import { changeOf, ONLY_GENERATION } from "@zae-limiter/aws/aggregator/stream-ch
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
+import { overTable } from "@zae-limiter/test-support/over-table.ts";
 import { afterAll, describe, expect, it } from "vitest";
 
 const NOON = Date.parse("2026-11-15T12:00:00Z");
@@ -74,7 +75,7 @@ describe("usage of a resource in a store that counts by itself", () => {
 describe("usage of a resource that an aggregator counts", () => {
   it("an acquire that cascades counts once where an aggregator counts", async () => {
     const items = new MemoryItemStore({ clock: () => NOON });
-    const repo = await Repository.over(items, { clock: () => NOON });
+    const repo = await overTable(items, { clock: () => NOON });
     await family(repo);
     await use(repo);
     const aggregator = new Aggregator({

@@ -8,6 +8,7 @@ import { changeOf, ONLY_GENERATION } from "@zae-limiter/aws/aggregator/stream-ch
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
+import { overTable } from "@zae-limiter/test-support/over-table.ts";
 import { afterAll, expect, test } from "vitest";
 
 const NOON = Date.parse("2026-11-15T12:00:00Z");
@@ -34,7 +35,7 @@ async function distributed(): Promise<Counted> {
   const time = { nowMs: NOON };
   const clock = () => time.nowMs;
   const items = new MemoryItemStore({ clock });
-  const repo = await Repository.over(items, { clock });
+  const repo = await overTable(items, { clock });
   const count = async () => {
     const { item } = await items.update({ PK: "end", SK: "end" }, { set: { is: "here" } });
     const changes = [];

@@ -96,7 +96,7 @@ describeTables("a table of 0.10.0", (tables) => {
         version: "0.11.0",
         changes: {
           "audit retention": 1,
-          buckets: 2,
+          "unused buckets": 2,
           "remains of buckets": 1,
           "limits of entities": 1,
           "index keys": 3,
@@ -112,15 +112,15 @@ describeTables("a table of 0.10.0", (tables) => {
     for (const { PK } of leftBehind()) expect(after.has(`${PK} #BUCKET#gpt-4`)).toBe(false);
     expect(after.has("default/SYSTEM# #CONFIG")).toBe(false);
     expect(after.has(`${DEFAULT_ID}/BUCKET#ghost#gpt-4#0 #STATE`)).toBe(false);
-    // A bucket in use stays as it is, one that is not is taken over.
+    // A bucket in use stays as it is; one that no client has used since 0.9.0 is not revived.
     const state = (entityId: string) =>
       after.get(`${DEFAULT_ID}/BUCKET#${entityId}#gpt-4#0 #STATE`);
     const inUse = golden().find(({ PK }) => PK === `${DEFAULT_ID}/BUCKET#plain#gpt-4#0`);
     expect(state("plain")).toEqual(inUse);
-    expect(state("idle")).toMatchObject({ b_rpm_tk: 40_000, b_rpm_tc: 0, shard_count: 1 });
+    expect(state("idle")).toBeUndefined();
 
     const repo = await tables.open({ clock });
-    expect(await repo.buckets.list("idle")).toHaveLength(2);
+    expect(await repo.buckets.list("idle")).toEqual([]);
     // Usage that was written in both ways is counted on.
     const { snapshots } = await repo.usage.snapshots({ entityId: "twice" });
     expect(snapshots).toMatchObject([

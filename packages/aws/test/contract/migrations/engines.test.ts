@@ -5,8 +5,11 @@ import {
   type CreateTableCommandInput,
   DynamoDBClient,
 } from "@aws-sdk/client-dynamodb";
-import { planMigrations, runMigrations } from "@zae-limiter/aws/migrations/migrations.ts";
-import { openTable } from "@zae-limiter/aws/migrations/open-table.ts";
+import {
+  openTable,
+  planMigrations,
+  runMigrations,
+} from "@zae-limiter/aws/migrations/migrations.ts";
 import { createTable, deleteTable } from "@zae-limiter/limiter/storage/dynamodb/create-table.ts";
 import { describeEngines } from "@zae-limiter/test-engines/engines.ts";
 import {
@@ -14,7 +17,7 @@ import {
   HOUR,
   NOW,
   namespace,
-  table08,
+  unfinishedTable,
   usage,
   version,
 } from "@zae-limiter/test-support/old-tables.ts";
@@ -58,10 +61,10 @@ describeEngines("migrations", ({ endpoint }) => {
     const old = { table: newName(), endpoint };
     const credentials = { accessKeyId: "test", secretAccessKey: "test" };
     const client = new DynamoDBClient({ endpoint, region: "us-east-1", credentials });
-    await client.send(new CreateTableCommand(withoutNamespaces(old.table)));
+    await client.send(new CreateTableCommand(withoutGsi4(old.table)));
     client.destroy();
     const { store, close } = await openTable(`dynamodb://${old.table}?endpoint=${endpoint}`);
-    await fill(store, table08());
+    await fill(store, unfinishedTable("0.10.0"));
     const before = await contents(store);
     await expect(runMigrations(store, { clock })).rejects.toMatchObject({
       code: "ZAEL_MIGRATION",
@@ -73,8 +76,8 @@ describeEngines("migrations", ({ endpoint }) => {
   });
 });
 
-/** A table from before there were namespaces: it has three indexes. */
-function withoutNamespaces(table: string): CreateTableCommandInput {
+/** A table whose stack is older than namespaces: it has three indexes. */
+function withoutGsi4(table: string): CreateTableCommandInput {
   const keys = (prefix: string): [string, string] => [`${prefix}PK`, `${prefix}SK`];
   const schema = ([hash, range]: [string, string]) => [
     { AttributeName: hash, KeyType: "HASH" as const },

@@ -11,6 +11,7 @@ import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.
 import type { ScanStore } from "@zae-limiter/limiter/storage/scan-store.ts";
 import { openSqlite } from "@zae-limiter/limiter/storage/sqlite/connection.ts";
 import { describeEngines } from "@zae-limiter/test-engines/engines.ts";
+import { overTable } from "@zae-limiter/test-support/over-table.ts";
 import { newName } from "@zae-limiter/test-support/stores.ts";
 import { afterAll, beforeAll, beforeEach, describe } from "vitest";
 
@@ -81,7 +82,7 @@ function on(openPlace: () => Promise<Place>, suite: (tables: Tables) => void): v
 
 async function openMemory(): Promise<Place> {
   const store = new MemoryItemStore();
-  return { store, open: (options) => Repository.over(lent(store), options), close: closing(store) };
+  return { store, open: (options) => overTable(lent(store), options), close: closing(store) };
 }
 
 async function openFile(): Promise<Place> {
@@ -89,7 +90,7 @@ async function openFile(): Promise<Place> {
   const { store } = await openSqlite({ path: join(directory, "limits.db") });
   return {
     store,
-    open: (options) => Repository.over(lent(store), options),
+    open: (options) => overTable(lent(store), options),
     close: async () => {
       await store.close();
       rmSync(directory, { recursive: true });

@@ -4,9 +4,9 @@ import { Aggregator } from "@zae-limiter/aws/aggregator/aggregator.ts";
 import { splitterOver } from "@zae-limiter/aws/aggregator/splitter.ts";
 import { changeOf, type StreamChange } from "@zae-limiter/aws/aggregator/stream-change.ts";
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
-import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
 import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
+import { overTable } from "@zae-limiter/test-support/over-table.ts";
 import { describe, expect, test } from "vitest";
 
 const START = Date.parse("2027-01-01T12:00:00Z");
@@ -16,7 +16,7 @@ async function world(limits: readonly string[] = ["rpm:100000"]) {
   const time = { nowMs: START };
   const clock = () => time.nowMs;
   const store = new MemoryItemStore({ clock });
-  const repo = await Repository.over(store, { clock });
+  const repo = await overTable(store, { clock });
   await repo.limits.setSystem([...limits]);
   const limiter = new RateLimiter(repo);
   const log = () => undefined;

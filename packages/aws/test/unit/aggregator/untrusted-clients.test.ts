@@ -4,12 +4,12 @@ import { splitterOver } from "@zae-limiter/aws/aggregator/splitter.ts";
 import type { LimiterWarning } from "@zae-limiter/limiter/acquire/events.ts";
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { DamagedRecordError, ZaeLimiterError } from "@zae-limiter/limiter/domain/errors/errors.ts";
-import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { encodeItem } from "@zae-limiter/limiter/storage/attribute-value.ts";
 import type { Item, Value } from "@zae-limiter/limiter/storage/item.ts";
 import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
 import { tellFigures } from "@zae-limiter/test-support/figures.ts";
 import { hostileItem, SOUND_ITEMS, storable } from "@zae-limiter/test-support/hostile-items.ts";
+import { overTable } from "@zae-limiter/test-support/over-table.ts";
 import { seededRandom } from "@zae-limiter/test-support/seeded-random.ts";
 import { describe, expect, test } from "vitest";
 import { AT, bucketItem, change } from "./changes.ts";
@@ -24,7 +24,7 @@ const NOW_MS = 1_800_000_000_500;
 /** A limiter over a memory store, where buckets are items as they are on DynamoDB. */
 async function limiterOver() {
   const store = new MemoryItemStore({ clock: () => NOW_MS });
-  const repo = await Repository.over(store, { clock: () => NOW_MS, configCacheTtlSeconds: 0 });
+  const repo = await overTable(store, { clock: () => NOW_MS, configCacheTtlSeconds: 0 });
   await repo.limits.setSystem(["rpm:100"]);
   const warnings: LimiterWarning[] = [];
   const limiter = new RateLimiter(repo, { onWarning: (warning) => warnings.push(warning) });

@@ -98,6 +98,16 @@ describe("what a change consumed", () => {
       bucketItem({ tc: { tpm }, more: { cs: "system", wm } });
     expect(consumptionOf(change(half(0, 1), half(5000, 2)))?.events).toBe(0);
   });
+
+  test("an adjustment on a store of this library alone, whose items have no meter, is no acquire", () => {
+    const item = (tpm: number, more = {}) =>
+      bucketItem({ tc: { tpm }, acquires: 4, more: { cs: "system", ...more } });
+    expect(consumptionOf(change(item(5000), item(9000)))?.events).toBe(0);
+    // On a table it is a write of the Python library, which counts no acquires.
+    const pythonMeter = { b_wcu_tc: 0 };
+    const written = change(item(5000, pythonMeter), item(9000, pythonMeter));
+    expect(consumptionOf(written)?.events).toBe(1);
+  });
 });
 
 describe("snapshots", () => {

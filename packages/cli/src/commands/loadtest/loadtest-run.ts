@@ -2,6 +2,7 @@
 
 import { writeFileSync } from "node:fs";
 import { basename } from "node:path";
+import { tableOf } from "@zae-limiter/limiter/repository/stores/dynamodb.ts";
 import type { MakeFleet } from "@zae-limiter/loadtest/fleet.ts";
 import type { Plan } from "@zae-limiter/loadtest/plan.ts";
 import type { Threshold } from "@zae-limiter/loadtest/threshold.ts";
@@ -103,8 +104,8 @@ async function workersOf(
   if (options.lambda !== true) {
     return { makeFleet: localWorkers(prepared, workers), close: () => undefined };
   }
-  const { location } = prepared;
-  if (location.kind !== "dynamodb") {
+  const location = tableOf(prepared.location);
+  if (location === undefined) {
     throw new UsageError("--lambda is for a table on DynamoDB; give its --name");
   }
   const [{ loadFunctionName }, { costText, lambdaWorkers }] = await Promise.all([

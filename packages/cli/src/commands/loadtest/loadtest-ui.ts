@@ -4,7 +4,7 @@ import { basename } from "node:path";
 import { announce, ended } from "../../dashboard/announce.ts";
 import { DASHBOARD_OPTIONS, type DashboardFlags } from "../../dashboard/options.ts";
 import { checkedToken } from "../../dashboard/token.ts";
-import { type Call, leaf, UsageError } from "../../frame/command.ts";
+import { type Call, leaf } from "../../frame/command.ts";
 import {
   CLASSES_ARGUMENT,
   FILE_OPTION,
@@ -12,7 +12,7 @@ import {
   USERS_OPTION,
   WORKERS_OPTION,
 } from "../../loadtest/options.ts";
-import { prepare, step } from "../../loadtest/prepared.ts";
+import { prepare, refuseUnshared, step } from "../../loadtest/prepared.ts";
 import { localWorkers } from "../../loadtest/run.ts";
 import { interruptible } from "../../terminal/interruption.ts";
 
@@ -52,10 +52,8 @@ async function serve(call: Call<UiOptions>, signal: AbortSignal): Promise<never>
   const token = checkedToken(options.host, options.token);
   const prepared = await prepare(call);
   const { workers, users } = options;
-  const { classes, storeName: store, location } = prepared;
-  if (workers > 1 && location.kind === "memory") {
-    throw new UsageError("memory: is seen by one process only; use sqlite: or DynamoDB");
-  }
+  const { classes, storeName: store } = prepared;
+  refuseUnshared(workers, prepared);
   await step("setup", prepared);
   const makeFleet = localWorkers(prepared, workers);
   const title = basename(options.file);

@@ -2,7 +2,7 @@
 
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import type { DynamoOptions } from "@zae-limiter/limiter/repository/options.ts";
-import { checkEndpoint } from "@zae-limiter/limiter/repository/store-url.ts";
+import { checkEndpoint } from "@zae-limiter/limiter/repository/stores/dynamodb.ts";
 import type { OptionSpec } from "../../frame/command.ts";
 import { STACK_OPTIONS, stackNameOf } from "../../store/store-options.ts";
 import type { Terminal } from "../../terminal/terminal.ts";

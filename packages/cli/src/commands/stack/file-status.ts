@@ -2,9 +2,11 @@
 
 import { statSync } from "node:fs";
 import { CLIENT_VERSION } from "@zae-limiter/limiter/domain/version.ts";
+import { fileOf } from "@zae-limiter/limiter/repository/stores/sqlite.ts";
+import { placeName } from "@zae-limiter/limiter/repository/stores/stores.ts";
 import { fields } from "../../frame/fields.ts";
 import { isMissing, reading } from "../../store/open-store.ts";
-import { placeName, type StorePlace } from "../../store/store-options.ts";
+import type { StorePlace } from "../../store/store-options.ts";
 import type { Palette } from "../../terminal/palette.ts";
 
 interface FileStatus {
@@ -18,16 +20,17 @@ interface FileStatus {
 /** Opens the file and changes nothing. */
 export async function fileStatus({ location, options }: StorePlace): Promise<FileStatus> {
   const name = placeName(location);
-  if (location.kind !== "sqlite" || isMissing(location)) {
+  const file = fileOf(location);
+  if (file === undefined || isMissing(file)) {
     return { name, available: false, schemaVersion: undefined, tableSizeBytes: undefined };
   }
   const { findVersion } = await import("@zae-limiter/aws/deploy/compatibility.ts");
-  const found = await reading(location, (readable) => findVersion(readable, options));
+  const found = await reading(file, (readable) => findVersion(readable, options));
   return {
     name,
     available: found !== undefined,
     schemaVersion: found?.record.schemaVersion,
-    tableSizeBytes: statSync(location.path).size,
+    tableSizeBytes: statSync(file.path).size,
   };
 }
 

@@ -2,6 +2,7 @@
 
 import type { StackStatus } from "@zae-limiter/aws/index.ts";
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
+import { tableOf } from "@zae-limiter/limiter/repository/stores/dynamodb.ts";
 import { leaf } from "../../frame/command.ts";
 import { EXIT } from "../../frame/exit-codes.ts";
 import { fields } from "../../frame/fields.ts";
@@ -40,7 +41,8 @@ export const status = leaf<StoreOptions>({
   summary: "shows the state of a stack",
   details:
     "Also of a table on a local DynamoDB, or of a file. It changes nothing. Ends with 1 when the " +
-    "table does not answer, the stack failed, or nothing is stored yet.",
+    "table does not answer or is too old for this client, the stack failed, or nothing is stored " +
+    "yet.",
   store: "read",
   namespaced: false,
   examples: [
@@ -50,7 +52,8 @@ export const status = leaf<StoreOptions>({
   json: STATUS_SHAPE,
   run: async ({ options, terminal }) => {
     const place = storePlace(options, terminal);
-    if (place.location.kind !== "dynamodb") {
+    const location = tableOf(place.location);
+    if (location === undefined) {
       const file = await fileStatus(place);
       return {
         json: () => jsonOf(STATUS_SHAPE, { ...NO_STACK, ...file }),
@@ -59,7 +62,7 @@ export const status = leaf<StoreOptions>({
       };
     }
     const { stackStatus } = await import("@zae-limiter/aws/stack/stack-status.ts");
-    const { table: name, region, endpoint } = place.location;
+    const { table: name, region, endpoint } = location;
     const stack = { name, region, endpoint };
     const found = await stackStatus(name, { ...place.options, ...defined({ region, endpoint }) });
     return {
@@ -73,7 +76,8 @@ export const status = leaf<StoreOptions>({
   },
 });
 
-function isFine({ available, stackStatus }: StackStatus): boolean {
+function isFine({ available, stackStatus, tooOld }: StackStatus): boolean {
+  if (tooOld !== undefined) return false;
   return isInProgress(stackStatus) || (available && !isFailed(stackStatus));
 }
 
@@ -146,7 +150,8 @@ function aggregatorText({ aggregatorEnabled, eventSourceState, hasStacks }: Stac
 }
 
 function closing(found: StackStatus, stack: NamedStack, palette: Palette): string[] {
-  const { available, stackStatus, tableStatus, hasStacks } = found;
+  const { available, stackStatus, tableStatus, hasStacks, tooOld } = found;
+  if (tooOld !== undefined) return [palette.bad(`✗ Incompatible: ${tooOld}`)];
   if (isFailed(stackStatus)) return [palette.bad(`✗ The last operation failed: ${stackStatus}`)];
   if (isInProgress(stackStatus)) return [`⏳ An operation is under way: ${stackStatus}`];
   if (tableStatus === undefined && !hasStacks) {

@@ -3,10 +3,12 @@
 import type { Upgraded, UpgradePlan } from "@zae-limiter/aws/index.ts";
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import { CLIENT_VERSION } from "@zae-limiter/limiter/domain/version.ts";
+import { tableOf } from "@zae-limiter/limiter/repository/stores/dynamodb.ts";
+import { placeName } from "@zae-limiter/limiter/repository/stores/stores.ts";
 import { CommandFailure, leaf } from "../../frame/command.ts";
 import { EXIT } from "../../frame/exit-codes.ts";
 import { type NamedStack, stackHint } from "../../frame/hint.ts";
-import { placeName, STACK_OPTIONS, storePlace } from "../../store/store-options.ts";
+import { STACK_OPTIONS, storePlace } from "../../store/store-options.ts";
 import { interruptible } from "../../terminal/interruption.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 import { connectionOf, type StackPlace, type StackPlaceOptions } from "./deploy-place.ts";
@@ -84,13 +86,14 @@ function tablePlace(
   terminal: Terminal,
 ): StackPlace & { readonly stack: NamedStack } {
   const { location } = storePlace(options, terminal);
-  if (location.kind !== "dynamodb") {
+  const found = tableOf(location);
+  if (found === undefined) {
     throw new CommandFailure(
       `upgrade needs a table on DynamoDB, and ${placeName(location)} is not one. For a stack on ` +
         "AWS, pass --name or set ZAEL_STACK",
     );
   }
-  const { table, region, endpoint } = location;
+  const { table, region, endpoint } = found;
   return {
     stackName: table,
     connection: connectionOf(defined({ region, endpointUrl: endpoint }), terminal),

@@ -6,16 +6,12 @@ import {
   SCHEMA_VERSION,
 } from "@zae-limiter/limiter/domain/version.ts";
 import type { VersionRecord } from "@zae-limiter/limiter/records/version-record.ts";
-import type { StoreLocation } from "@zae-limiter/limiter/repository/store-url.ts";
+import { type TableLocation, tableOf } from "@zae-limiter/limiter/repository/stores/dynamodb.ts";
+import { placeName, type StoreLocation } from "@zae-limiter/limiter/repository/stores/stores.ts";
 import { type Leaf, leaf } from "../../frame/command.ts";
 import { stackHint } from "../../frame/hint.ts";
 import { isMissing, reading } from "../../store/open-store.ts";
-import {
-  placeName,
-  type StoreOptions,
-  type StorePlace,
-  storePlace,
-} from "../../store/store-options.ts";
+import { type StoreOptions, type StorePlace, storePlace } from "../../store/store-options.ts";
 import { jsonOf } from "../../terminal/json.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 
@@ -90,27 +86,25 @@ export function lambdaOf(record: VersionRecord | undefined): string | undefined 
 export function verdictText(report: VersionReport): string {
   const { location, compatibility } = report;
   const message = compatibility?.message ?? "";
+  const table = tableOf(location);
   switch (verdictOf(report)) {
     case "uninitialised":
-      return location.kind === "dynamodb"
-        ? `Not initialised: the table has no version record. Run: ${tableHint("deploy", location)}`
-        : `Not initialised: nothing is stored in ${placeName(location)} yet`;
+      return table === undefined
+        ? `Not initialised: nothing is stored in ${placeName(location)} yet`
+        : `Not initialised: the table has no version record. Run: ${tableHint("deploy", table)}`;
     case "incompatible":
       return `✗ Incompatible: ${message}`;
     case "update_available":
-      return `✓ Compatible; an update is available: ${message || "run upgrade"}${upgradeAdvice(location)}`;
+      return `✓ Compatible; an update is available: ${message || "run upgrade"}${upgradeAdvice(table)}`;
     default:
       return "✓ Compatible";
   }
 }
 
-function upgradeAdvice(location: StoreLocation): string {
-  return location.kind === "dynamodb" ? `. Run: ${tableHint("upgrade", location)}` : "";
+function upgradeAdvice(table: TableLocation | undefined): string {
+  return table === undefined ? "" : `. Run: ${tableHint("upgrade", table)}`;
 }
 
-function tableHint(
-  command: string,
-  { table, region, endpoint }: Extract<StoreLocation, { kind: "dynamodb" }>,
-): string {
+function tableHint(command: string, { table, region, endpoint }: TableLocation): string {
   return stackHint([command], { name: table, region, endpoint });
 }

@@ -1,9 +1,10 @@
 /** `stack version`: the versions of the client, the store and the Lambda. */
 
 import { CLIENT_VERSION, SCHEMA_VERSION } from "@zae-limiter/limiter/domain/version.ts";
+import { tableOf } from "@zae-limiter/limiter/repository/stores/dynamodb.ts";
+import { placeName } from "@zae-limiter/limiter/repository/stores/stores.ts";
 import { EXIT } from "../../frame/exit-codes.ts";
 import { fields } from "../../frame/fields.ts";
-import { placeName } from "../../store/store-options.ts";
 import {
   lambdaOf,
   type VersionReport,
@@ -29,7 +30,7 @@ function rowsOf({ location, record }: VersionReport): [string, string][] {
   if (record === undefined) return rows;
   rows.push(["Schema of the store", record.schemaVersion]);
   // Embedded stores count usage themselves.
-  if (location.kind === "dynamodb") rows.push(["Lambda", lambdaOf(record) ?? "unknown"]);
+  if (tableOf(location) !== undefined) rows.push(["Lambda", lambdaOf(record) ?? "unknown"]);
   rows.push(["Oldest Python client", record.clientMinVersion]);
   return rows;
 }

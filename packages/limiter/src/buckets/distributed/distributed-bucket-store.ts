@@ -8,13 +8,14 @@
 
 import { Deadline } from "../../base/deadline.ts";
 import type { Timer } from "../../base/timer.ts";
+import { invariant } from "../../domain/check.ts";
 import { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import type { StoredBucket } from "../../records/bucket-item.ts";
 import { bucketId, bucketKey, entityKey } from "../../records/keys.ts";
 import type { OperationResult } from "../../records/operation-record.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import { readShared } from "../../records/shared-reads.ts";
-import type { BalanceOperation, DeletedBuckets, StampScope, StoredState } from "../bucket-admin.ts";
+import type { BalanceOperation, DeletedBuckets, StoredState } from "../bucket-admin.ts";
 import type {
   BucketCallOptions,
   ConsumeOptions,
@@ -32,11 +33,12 @@ import {
   linkChange,
   linkIn,
   linkInRecord,
-  NO_POLICY,
+  linkTests,
 } from "../link.ts";
 import { BucketOperations } from "./admin/bucket-operations.ts";
 import { BucketStamps } from "./admin/bucket-stamps.ts";
 import { Reconfiguration } from "./admin/reconfiguration.ts";
+import { Adjuster } from "./consume/adjuster.ts";
 import { Adjustments } from "./consume/adjustments.ts";
 import {
   type Answers,
@@ -49,7 +51,6 @@ import {
   refusedLocally,
 } from "./consume/answers.ts";
 import { Cascade } from "./consume/cascade.ts";
-import { Changes } from "./consume/changes.ts";
 import { Consumer } from "./consume/consumer.ts";
 import { Driver } from "./consume/driver.ts";
 import type { Orphan } from "./consume/group.ts";
@@ -63,10 +64,9 @@ import { BucketItems } from "./state/bucket-items.ts";
 import { BucketStates } from "./state/bucket-states.ts";
 import { CachedStates } from "./state/cached-states.ts";
 import { ShardRequests } from "./state/shard-requests.ts";
+import { type BucketRules, WRITES_PER_PARTITION } from "./table-traits.ts";
 
-export interface DistributedBucketStoreOptions {
-  /** An idle bucket is kept this many times its time to fill; 0: without end. */
-  readonly ttlMultiplier: number;
+export interface DistributedBucketStoreOptions extends BucketRules {
   readonly timeoutMs: number;
   readonly timer: Timer;
   /** The most shards that a bucket is split into; as many as there can be when absent. */
@@ -82,12 +82,14 @@ export interface DistributedBucketStoreOptions {
 export class DistributedBucketStore implements BucketStore {
   readonly embedded = false;
   readonly fastPath = NO_FAST_PATH;
+  readonly pythonStamps: BucketStamps | undefined;
+  /** The aggregator counts usage, from the changes of the store. */
+  readonly uncountedUsage = undefined;
   readonly #context: RecordContext;
   readonly #options: DistributedBucketStoreOptions;
   readonly #shards = new CachedStates();
   readonly #states: BucketStates;
   readonly #items: BucketItems;
-  readonly #stamps: BucketStamps;
   readonly #operations: BucketOperations;
   readonly #links: LinkChecks;
   readonly #consumer: Consumer;
@@ -101,24 +103,34 @@ export class DistributedBucketStore implements BucketStore {
   constructor(context: RecordContext, options: DistributedBucketStoreOptions) {
     this.#context = context;
     this.#options = options;
-    const { timer, ttlMultiplier } = options;
+    const { timer, ttlMultiplier, writesPerPartition, isSharedWithPython } = options;
+    invariant(
+      writesPerPartition === undefined || writesPerPartition === WRITES_PER_PARTITION,
+      "the meter in an item counts for 1,000 writes a second",
+    );
+    const rules: BucketRules = { ttlMultiplier, writesPerPartition, isSharedWithPython };
     this.#items = new BucketItems(context);
-    this.#stamps = new BucketStamps(context, this.#items, this.#shards);
+    const onRelinked = () => {
+      this.#relinks += 1;
+    };
+    if (isSharedWithPython) {
+      this.pythonStamps = new BucketStamps(context, this.#items, this.#shards, onRelinked);
+    }
     this.#operations = new BucketOperations(context, this.#shards);
     this.#links = new LinkChecks(context, this.#shards, options);
-    this.#states = new BucketStates(context, this.#shards, ttlMultiplier);
-    const requests = new ShardRequests(context, this.#states, this.#links, ttlMultiplier);
+    this.#states = new BucketStates(context, this.#shards, rules);
+    const requests = new ShardRequests(context, this.#states, this.#links, rules);
     const splitter = new Splitter(context, this.#shards, this.#links, options);
-    const changes = new Changes(context, this.#states, ttlMultiplier);
-    this.#adjustments = new Adjustments(changes, { ...options, random: context.random });
+    const adjuster = new Adjuster(context, this.#states, rules);
+    this.#adjustments = new Adjustments(adjuster, { ...options, random: context.random });
     const onOrphan = ({ leg, parts }: Orphan) => {
       for (const refund of refundOf(leg, parts)) void this.refund(refund);
     };
     this.#merger = new Merger(context, this.#shards, options);
     const workers = { requests, splitter, merger: this.#merger };
-    const driver = new Driver(context, this.#states, workers, { ...options, onOrphan });
+    const driver = new Driver(context, this.#states, workers, { timer, rules, onOrphan });
     this.#consumer = new Consumer(driver, timer);
-    this.#reconfiguration = new Reconfiguration(context, this.#shards, ttlMultiplier);
+    this.#reconfiguration = new Reconfiguration(context, this.#shards, rules);
     this.#cascade = new Cascade({
       states: this.#states,
       requests,
@@ -247,26 +259,25 @@ export class DistributedBucketStore implements BucketStore {
     }
   }
 
-  async relink(entityId: string, link: Link): Promise<boolean> {
-    let isComplete = true;
+  async relink(entityId: string, link: Link): Promise<void> {
+    if (this.pythonStamps !== undefined) {
+      await this.pythonStamps.relinkUnstamped(entityId, link);
+      return;
+    }
+    const { namespaceId, store } = this.#context;
     for (const key of await this.#items.allKeysOf(entityId)) {
-      const condition = [BUCKET_EXISTS, NO_POLICY];
-      const { ok, item } = await this.#context.store.update(key, linkChange(link), condition);
+      // The record must still say so: a move that comes later writes the buckets itself.
+      await store.transact([
+        { update: key, change: linkChange(link), condition: [BUCKET_EXISTS] },
+        { check: entityKey(namespaceId, entityId), condition: linkTests(link) },
+      ]);
       this.#shards.forget(key.PK);
-      if (!ok && decoded(item) !== undefined) isComplete = false;
     }
     this.#relinks += 1;
-    return isComplete;
   }
 
   operate(operation: BalanceOperation): Promise<OperationResult> {
     return this.#operations.make(operation);
-  }
-
-  async stamp(scope: StampScope): Promise<boolean> {
-    await this.#stamps.apply(scope);
-    this.#relinks += 1;
-    return true;
   }
 
   /** Buckets are items here, and the purge of a namespace finds all items. */
@@ -279,9 +290,6 @@ export class DistributedBucketStore implements BucketStore {
     this.#relinks += 1;
     return deleted;
   }
-
-  /** The aggregator counts usage, from the stream of the table. */
-  async countUsage(): Promise<void> {}
 
   /** Waits for refunds in the background. */
   async close(): Promise<void> {

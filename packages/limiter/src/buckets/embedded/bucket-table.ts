@@ -1,4 +1,19 @@
-/** Where an embedded store keeps its buckets: rows that are read and written in one step. */
+/**
+ * Where an embedded store keeps its buckets: rows that are read and written in one step.
+ *
+ * `EmbeddedBucketStore` and its fast path are the only callers:
+ *
+ * 1. The slow path passes its work to `step`, or to `peek` when it only reads, and calls the other
+ *    members from inside the work: it reads every row that it needs, then writes.
+ * 2. A step may run again from the start when it was undone, and must name the same rows each time:
+ *    ids and random values are made before it.
+ * 3. A write to a row that replaces another hour, or removes limits, comes after `countUsage` of
+ *    what the row has not counted yet.
+ * 4. Before the first bucket of an entity is written, `recordedLink` is called, which refuses a
+ *    namespace that was deleted; a late adjustment asks `wasDeleted` first.
+ * 5. The fast path calls `remember`, `consume`, `adjust` and `adjustShared` outside of any step:
+ *    each is a step of its own, or does nothing.
+ */
 
 import type { AdjustedBucket, FastOutcome, FastRequest } from "../fast-path.ts";
 import type { Link } from "../leg.ts";
@@ -29,10 +44,10 @@ export interface BucketTable {
     generation: number,
     ignoresMissing: boolean,
   ): FastOutcome | Promise<FastOutcome | undefined> | undefined;
-  /** Corrects what was consumed on the spot; false, with nothing done: use the slow path. */
-  correct(bucket: AdjustedBucket, deltasMilli: readonly number[], acquires: number): boolean;
-  /** The same, together with other writes of this turn; absent where writes need no sharing. */
-  correctShared?(
+  /** Adjusts a bucket on the fast path; false, with nothing done: use the slow path. */
+  adjust(bucket: AdjustedBucket, deltasMilli: readonly number[], acquires: number): boolean;
+  /** Adjusts together with other writes of this turn; absent where writes need no sharing. */
+  adjustShared?(
     bucket: AdjustedBucket,
     deltasMilli: readonly number[],
     acquires: number,

@@ -28,7 +28,7 @@ export class CachedRow {
   }
 }
 
-/** A consume, or a correction, which is always granted. */
+/** A consume, or an adjustment, which is always granted. */
 export interface Decided {
   readonly granted: boolean;
 }

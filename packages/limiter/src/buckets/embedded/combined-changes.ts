@@ -1,5 +1,5 @@
 /**
- * Consumes and corrections of one turn of the event loop that share a transaction.
+ * Consumes and adjustments of one turn of the event loop that share a transaction.
  *
  * Each is decided when it comes, by the cached row and the changes before it. The write checks that
  * the file still holds that row: all changes of one row are one statement, and all rows are one

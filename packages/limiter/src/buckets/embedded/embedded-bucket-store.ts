@@ -5,6 +5,7 @@ import { type Random, systemRandom } from "../../base/random.ts";
 import { systemTimer, type Timer } from "../../base/timer.ts";
 import type { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import type { OperationResult } from "../../records/operation-record.ts";
+import type { UncountedUsage } from "../../records/usage/usage.ts";
 import type { BalanceOperation, DeletedBuckets, StoredState } from "../bucket-admin.ts";
 import type { BucketCallOptions, ConsumeResult, LinkOptions } from "../bucket-consumer.ts";
 import type { BucketStore } from "../bucket-store.ts";
@@ -45,11 +46,13 @@ export interface EmbeddedBucketStoreOptions {
 
 export class EmbeddedBucketStore implements BucketStore {
   readonly embedded = true;
+  readonly pythonStamps = undefined;
   readonly #table: BucketTable;
   readonly #clock: Clock;
   readonly #ttlMultiplier: number;
   readonly #later: LaterRefunds;
   readonly fastPath: EmbeddedFastPath;
+  readonly uncountedUsage: UncountedUsage = { count: (scope) => this.#countUsage(scope) };
   readonly #closing = new AbortController();
   #relinks = 0;
 
@@ -169,18 +172,13 @@ export class EmbeddedBucketStore implements BucketStore {
     }, undefined);
   }
 
-  relink(entityId: string, link: Link): Promise<boolean> {
+  relink(entityId: string, link: Link): Promise<void> {
     return this.#table.step(() => {
       for (const row of this.#table.ofEntity(entityId)) {
         this.#table.set(entityId, row.resource, { ...row.bucket, link });
       }
       this.#relinks += 1;
-      return true;
     }, undefined);
-  }
-
-  async stamp(): Promise<boolean> {
-    return false;
   }
 
   operate(operation: BalanceOperation): Promise<OperationResult> {
@@ -209,11 +207,16 @@ export class EmbeddedBucketStore implements BucketStore {
     }, undefined);
   }
 
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#later.idle();
+  }
+
   /** All that is pending is in the rows, so it does not matter which process left it there. */
-  async countUsage(scope: { entityId?: string; resource?: string }): Promise<void> {
+  async #countUsage(scope: { entityId?: string; resource?: string }): Promise<void> {
     const { entityId, resource } = scope;
     if (entityId !== undefined) {
-      await this.#settle(() => {
+      await this.#countRows(() => {
         const rows = this.#table.ofEntity(entityId);
         return rows.filter((row) => resource === undefined || row.resource === resource);
       });
@@ -221,14 +224,9 @@ export class EmbeddedBucketStore implements BucketStore {
       let after: string | undefined;
       do {
         const from = after;
-        after = await this.#settle(() => this.#table.ofResource(resource, from));
+        after = await this.#countRows(() => this.#table.ofResource(resource, from));
       } while (after !== undefined);
     }
-  }
-
-  async close(): Promise<void> {
-    this.#closing.abort();
-    await this.#later.idle();
   }
 
   /** A bucket that the lease has outlived, full again; `undefined` where nothing is consumed. */
@@ -239,8 +237,8 @@ export class EmbeddedBucketStore implements BucketStore {
     return newBucket(config, this.#table.recordedLink(entityId), now);
   }
 
-  /** One step; hands out the entity it ended with, if there were any. */
-  #settle(read: () => readonly BucketRow[]): Promise<string | undefined> {
+  /** Counts the usage of some rows in one step; returns the entity of the last, if any. */
+  #countRows(read: () => readonly BucketRow[]): Promise<string | undefined> {
     return this.#table.step(() => {
       const rows = read();
       for (const { entityId, resource } of rows) {

@@ -31,21 +31,21 @@ export class EmbeddedFastPath implements FastPath {
   adjust(bucket: AdjustedBucket, deltasMilli: readonly number[], acquires: number): boolean {
     if (bucket.config.bypass === true) return false;
     try {
-      return this.#table.correct(bucket, deltasMilli, acquires);
+      return this.#table.adjust(bucket, deltasMilli, acquires);
     } catch {
       // The store was closed; the slow path says so.
       return false;
     }
   }
 
-  /** The same, together with other writes of this turn; `undefined`: use the slow path. */
+  /** Adjusts together with other writes of this turn; `undefined`: use the slow path. */
   adjustShared(
     bucket: AdjustedBucket,
     deltasMilli: readonly number[],
     acquires: number,
   ): Promise<boolean> | undefined {
     if (bucket.config.bypass === true) return undefined;
-    return this.#table.correctShared?.(bucket, deltasMilli, acquires);
+    return this.#table.adjustShared?.(bucket, deltasMilli, acquires);
   }
 
   remember(entityId: string, resource: string, cached: CachedConfig): void {

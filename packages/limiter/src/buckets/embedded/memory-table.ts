@@ -106,7 +106,7 @@ export class MemoryBucketTable implements BucketTable {
     };
   }
 
-  correct(
+  adjust(
     { entityId, resource, config }: AdjustedBucket,
     deltasMilli: readonly number[],
     acquires: number,
@@ -114,7 +114,7 @@ export class MemoryBucketTable implements BucketTable {
     this.#refuseClosed();
     const bucket = this.#bucket(entityId, resource);
     if (bucket === undefined) return false;
-    return bucket.correct(config.limits, deltasMilli, acquires, this.#clock());
+    return bucket.adjust(config.limits, deltasMilli, acquires, this.#clock());
   }
 
   /** Most calls are for the same resource as the call before. */

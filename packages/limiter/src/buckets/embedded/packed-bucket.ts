@@ -189,7 +189,7 @@ export class PackedBucket {
    * keeps the time of its limit, as in `withTaken`; a debt takes the slow path, because the bucket
    * must then be kept for longer.
    */
-  correct(
+  adjust(
     limits: readonly Limit[],
     deltasMilli: readonly number[],
     acquires: number,

@@ -132,14 +132,14 @@ export class SqliteBucketTable implements BucketTable {
     return undefined;
   }
 
-  async correctShared(
+  async adjustShared(
     { entityId, resource, config }: AdjustedBucket,
     deltasMilli: readonly number[],
     acquires: number,
   ): Promise<boolean> {
     const row = this.#cached.get(nameOf(entityId, resource));
     if (row === undefined) return false;
-    if (!row.bucket.correct(config.limits, deltasMilli, acquires, this.#clock())) return false;
+    if (!row.bucket.adjust(config.limits, deltasMilli, acquires, this.#clock())) return false;
     return (await this.#combined.add(row, CORRECTED)) !== undefined;
   }
 
@@ -169,8 +169,8 @@ export class SqliteBucketTable implements BucketTable {
     return this.#database.change(SQL.swap, after, ...id, before) === 1;
   }
 
-  /** One statement, as a consume; a correction that can share one does, see `correctShared`. */
-  correct(
+  /** One statement, as a consume; an adjustment that can share one does, see `adjustShared`. */
+  adjust(
     { entityId, resource, config }: AdjustedBucket,
     deltasMilli: readonly number[],
     acquires: number,
@@ -178,12 +178,12 @@ export class SqliteBucketTable implements BucketTable {
     const name = nameOf(entityId, resource);
     const row = this.#cached.get(name);
     if (row === undefined || this.#isTurn || !this.#combined.isEmpty) return false;
-    if (!row.bucket.correct(config.limits, deltasMilli, acquires, this.#clock())) return false;
+    if (!row.bucket.adjust(config.limits, deltasMilli, acquires, this.#clock())) return false;
     this.#beginTurn();
     const after = row.bucket.text();
     const isWritten = this.#writeAlone(row, after) === true;
     if (isWritten) row.text = after;
-    // The bucket has a correction that was not written, or is not what the file has.
+    // The bucket has an adjustment that was not written, or is not what the file has.
     else this.#cached.delete(name);
     return isWritten;
   }

@@ -11,6 +11,7 @@ import { CLIENT_VERSION, isOlder } from "../../domain/version.ts";
 import { versionKey } from "../keys.ts";
 import type { RecordContext } from "../record-context.ts";
 import { decodeVersion } from "../version-record.ts";
+import type { PythonFollower } from "./python-follower.ts";
 
 /** The release of the Python library that brought each of them. */
 const FEATURES = {
@@ -20,7 +21,7 @@ const FEATURES = {
   "change of parent": "0.17.0",
 } as const;
 
-type GatedFeature = keyof typeof FEATURES;
+export type GatedFeature = keyof typeof FEATURES;
 
 /** Refuses a feature that the Lambda of the table does not know; else asks clients to know it. */
 export async function claimFeature(context: RecordContext, feature: GatedFeature): Promise<void> {
@@ -51,6 +52,9 @@ export async function claimFeature(context: RecordContext, feature: GatedFeature
 }
 
 /** Claims soft limits, where some of these are. */
-export async function claimSoft(context: RecordContext, limits: readonly Limit[]): Promise<void> {
-  if (limits.some(({ soft }) => soft)) await claimFeature(context, "soft limit");
+export async function claimSoft(
+  python: PythonFollower | undefined,
+  limits: readonly Limit[],
+): Promise<void> {
+  if (limits.some(({ soft }) => soft)) await python?.claim("soft limit");
 }

@@ -31,8 +31,9 @@ import {
   onUnavailableIn,
   touchesSoft,
 } from "./limit-attributes.ts";
+import type { PythonFollower, StampedPlace } from "./python-follower.ts";
 import { sweep } from "./sweep.ts";
-import { type ChangeOptions, type FlagFollower, SwitchRecords } from "./switches.ts";
+import { type ChangeOptions, SwitchRecords } from "./switches.ts";
 
 const ENTITIES_PER_PAGE = 1000;
 
@@ -44,17 +45,11 @@ export interface SystemConfig {
   readonly onUnavailable?: OnUnavailable;
 }
 
-/** A resource, an entity, or both; with neither, the whole namespace. */
-export interface SoftPlace {
-  readonly entityId?: string | undefined;
-  readonly resource?: string | undefined;
-}
-
 /** Live buckets, which follow the limits of their entity at once. */
-export interface LimitFollower extends FlagFollower {
+export interface LimitFollower {
   entityLimitsChanged(entityId: string, resource: string): Promise<void>;
-  /** Stamps which limits are soft into the buckets of a place, or of the whole namespace. */
-  stampSoft(place: SoftPlace, onStamped: () => void): Promise<boolean>;
+  /** `undefined` where clients of the Python library cannot use the store. */
+  readonly python: PythonFollower | undefined;
 }
 
 /**
@@ -83,7 +78,7 @@ export class LimitRecords extends SwitchRecords {
     resolver: ConfigResolver,
     follower: LimitFollower,
   ) {
-    super(context, audit, resolver, follower);
+    super(context, audit, resolver, follower.python);
     this.#context = context;
     this.#follower = follower;
     this.#audit = audit;
@@ -100,7 +95,7 @@ export class LimitRecords extends SwitchRecords {
     const principal = checkAuditor(options.principal);
     const given = options.onUnavailable ?? undefined;
     const mode = given === undefined ? undefined : checkOnUnavailable(given);
-    await claimSoft(this.#context, checked);
+    await claimSoft(this.#follower.python, checked);
     let isSoftTouched = false;
     const version = await changeConfig(this.#context, [], ({ system }) => {
       isSoftTouched = touchesSoft(system, checked);
@@ -274,7 +269,7 @@ export class LimitRecords extends SwitchRecords {
     const checked = checkLimits(limits);
     const principal = checkAuditor(options.principal);
     const entry = { action: "limits_set", subject, principal, resource } as const;
-    await claimSoft(this.#context, checked);
+    await claimSoft(this.#follower.python, checked);
     const { namespaceId } = this.#context;
     let isSoftTouched = false;
     const version = await changeConfig(this.#context, [key], ({ items: [item], system }) => {
@@ -324,8 +319,10 @@ export class LimitRecords extends SwitchRecords {
   }
 
   /** The Python library takes a limit without a stamp for a hard one. */
-  async #stampSoft({ entityId, resource }: SoftPlace): Promise<void> {
-    await sweep((onStamped) => this.#follower.stampSoft({ entityId, resource }, onStamped));
+  async #stampSoft({ entityId, resource }: StampedPlace): Promise<void> {
+    const { python } = this.#follower;
+    if (python === undefined) return;
+    await sweep((onStamped) => python.stampSoft({ entityId, resource }, onStamped));
   }
 
   async #readLimits({ key }: ConfigLevel): Promise<readonly Limit[]> {

@@ -4,25 +4,25 @@ import { SweepIncompleteError } from "../../domain/errors/sweep-incomplete.ts";
 
 /** What a switch has done besides storing the setting. */
 export interface SwitchResult {
-  /** Live buckets that were stamped for clients of the Python library; 0 on embedded stores. */
+  /** Live buckets that were stamped for clients of the Python library; 0 but on DynamoDB. */
   readonly stampedBuckets: number;
 }
 
 /**
- * Stamps buckets, and calls `done` with their number after the last one. `stamp` returns false on
- * stores that clients of the Python library cannot use. Clients of this library follow what is
- * stored, so a sweep that fails changes none of their answers; repeating it stamps the rest.
+ * Stamps buckets, and calls `done` with their number after the last one. Clients of this library
+ * follow what is stored, so a sweep that fails changes none of their answers; repeating it stamps
+ * the rest.
  */
 export async function sweep(
-  stamp: (onStamped: () => void) => Promise<boolean>,
+  stamp: (onStamped: () => void) => Promise<void>,
   done: (stampedBuckets: number) => Promise<void> = async () => {},
 ): Promise<SwitchResult> {
   let stampedBuckets = 0;
   try {
-    const isStamped = await stamp(() => {
+    await stamp(() => {
       stampedBuckets += 1;
     });
-    if (isStamped) await done(stampedBuckets);
+    await done(stampedBuckets);
   } catch (error) {
     throw new SweepIncompleteError(stampedBuckets, error);
   }

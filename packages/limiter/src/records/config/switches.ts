@@ -20,8 +20,8 @@ import {
   setFlag,
 } from "./config-level.ts";
 import type { ConfigResolver } from "./config-resolver.ts";
-import { claimFeature } from "./feature-gate.ts";
 import { decodeLimits, unsupportedLimits } from "./limit-attributes.ts";
+import type { PythonFollower } from "./python-follower.ts";
 import { type SwitchResult, sweep } from "./sweep.ts";
 
 /** Options of a change: the principal for the audit log. */
@@ -80,15 +80,6 @@ export interface StoredLevel {
   readonly cascade: boolean | undefined;
 }
 
-/** Live buckets, which carry flags for clients of the Python library. */
-export interface FlagFollower {
-  /**
-   * Stamps the buckets of a place; `onStamped` is called after each of them. Returns false on
-   * stores that clients of the Python library cannot use.
-   */
-  stampFlags(level: ConfigLevel, onStamped: () => void): Promise<boolean>;
-}
-
 /** The setting of one flag; `undefined` removes it. */
 interface FlagChange {
   readonly name: "disabled" | "cascade";
@@ -121,18 +112,18 @@ export class SwitchRecords {
   readonly #context: RecordContext;
   readonly #audit: AuditLog;
   readonly #resolver: ConfigResolver;
-  readonly #follower: FlagFollower;
+  readonly #python: PythonFollower | undefined;
 
   constructor(
     context: RecordContext,
     audit: AuditLog,
     resolver: ConfigResolver,
-    follower: FlagFollower,
+    python: PythonFollower | undefined,
   ) {
     this.#context = context;
     this.#audit = audit;
     this.#resolver = resolver;
-    this.#follower = follower;
+    this.#python = python;
   }
 
   /**
@@ -209,7 +200,7 @@ export class SwitchRecords {
     const level = this.#level(target);
     checkFields("options", options, ["principal"]);
     const principal = checkAuditor(options.principal);
-    if (feature !== undefined) await claimFeature(this.#context, feature);
+    if (feature !== undefined) await this.#python?.claim(feature);
     const { namespaceId } = this.#context;
     const { key, registryKey, subject, resource, slot } = level;
     const keys = [key, registryKey];
@@ -227,8 +218,10 @@ export class SwitchRecords {
       return { writes: [...writes, event] };
     });
     this.#resolver.changed(version, [slot]);
+    const python = this.#python;
+    if (python === undefined) return { stampedBuckets: 0 };
     return sweep(
-      (onStamped) => this.#follower.stampFlags(level, onStamped),
+      (onStamped) => python.stampFlags(level, onStamped),
       (stamped) => this.#audit.tellStamped(event, stamped),
     );
   }

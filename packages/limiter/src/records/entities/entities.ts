@@ -14,6 +14,7 @@ import type { Value } from "../../storage/item.ts";
 import { ITEM_ABSENT, ITEM_EXISTS } from "../../storage/item-store.ts";
 import { type AuditLog, type AuditWrite, checkAuditor } from "../audit.ts";
 import type { ConfigResolver } from "../config/config-resolver.ts";
+import type { PythonFollower } from "../config/python-follower.ts";
 import { sweep } from "../config/sweep.ts";
 import { childrenPartition, entityKey } from "../keys.ts";
 import { checkActive } from "../namespaces/namespace-state.ts";
@@ -55,15 +56,8 @@ const NEW_ENTITY_FIELDS = [
 /** The buckets of entities, which follow changes of their entity. */
 export interface EntityBuckets {
   relink(id: string, link: { cascade: boolean; parentId: string | undefined }): Promise<void>;
-  /**
-   * The same after a move; `onStamped` is called after each bucket that was stamped. Returns false
-   * on stores that clients of the Python library, which read stamps, cannot use.
-   */
-  moved(
-    id: string,
-    link: { cascade: boolean; parentId: string | undefined },
-    onStamped: () => void,
-  ): Promise<boolean>;
+  /** Stamps a move, in place of `relink`; `undefined` where Python clients cannot use the store. */
+  readonly python: PythonFollower | undefined;
   /** `lastBaseMs`: the latest base time among them. */
   deleteEntity(id: string): Promise<{ count: number; lastBaseMs: number }>;
 }
@@ -213,13 +207,24 @@ export class EntityRecords {
     await checkActive(this.#context);
     const days = await this.#resolver.auditRetentionDays();
     let event: AuditWrite | undefined;
-    const entity = await moveEntity(this.#context, id, wanted, (details) => {
-      const entry = { action: "entity_parent_changed", subject: id, principal, details } as const;
-      event = this.#audit.entry(entry, days);
-      return event;
-    });
+    const { python } = this.#buckets;
+    const entity = await moveEntity(
+      this.#context,
+      id,
+      wanted,
+      (details) => {
+        const entry = { action: "entity_parent_changed", subject: id, principal, details } as const;
+        event = this.#audit.entry(entry, days);
+        return event;
+      },
+      python,
+    );
+    if (python === undefined) {
+      await sweep(() => this.#buckets.relink(id, entity));
+      return entity;
+    }
     await sweep(
-      (onStamped) => this.#buckets.moved(id, entity, onStamped),
+      (onStamped) => python.stampOwner(id, onStamped),
       (stamped) => this.#audit.tellStamped(event, stamped),
     );
     return entity;

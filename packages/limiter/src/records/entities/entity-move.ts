@@ -5,7 +5,7 @@ import { EntityNotFoundError, RateLimiterUnavailable } from "../../domain/errors
 import type { JsonValue } from "../../domain/json.ts";
 import type { Item, Value } from "../../storage/item.ts";
 import { type Condition, ITEM_ABSENT, ITEM_EXISTS, type Write } from "../../storage/item-store.ts";
-import { claimFeature } from "../config/feature-gate.ts";
+import type { PythonFollower } from "../config/python-follower.ts";
 import { numberAt, textAt } from "../fields.ts";
 import { childrenPartition, entityKey } from "../keys.ts";
 import type { RecordContext } from "../record-context.ts";
@@ -24,6 +24,7 @@ export async function moveEntity(
   id: string,
   parentId: string | undefined,
   event: (details: Details) => Write,
+  python: PythonFollower | undefined,
 ): Promise<Entity> {
   const { store, namespaceId } = context;
   for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
@@ -33,7 +34,7 @@ export async function moveEntity(
     if (before === parentId) return decodeEntity(record);
     const checks = parentId === undefined ? [] : await ancestorChecks(context, id, parentId);
     // Only now: a move that is refused must not raise the version that clients need.
-    await claimFeature(context, "change of parent");
+    await python?.claim("change of parent");
     const generation = (numberAt(record, GENERATION) ?? 0) + 1;
     const { set, remove } = parentChange(namespaceId, id, parentId, generation);
     const details = {

@@ -42,11 +42,11 @@ const QUERY_FIELDS = [
   "end",
 ] as const satisfies readonly (keyof UsageQuery)[];
 
-/** Brings what was counted but not written yet to the snapshots, of an entity or of a resource. */
-type SettleUsage = (scope: {
-  readonly entityId?: string;
-  readonly resource?: string;
-}) => Promise<void>;
+/** Usage that buckets have counted, and that is in no snapshot yet. */
+export interface UncountedUsage {
+  /** Adds the usage of an entity or of a resource to its snapshots. */
+  count(scope: { readonly entityId?: string; readonly resource?: string }): Promise<void>;
+}
 
 /** A query whose parts have been checked. */
 interface CheckedQuery {
@@ -81,11 +81,12 @@ interface Found {
  */
 export class UsageRecords {
   readonly #context: RecordContext;
-  readonly #settle: SettleUsage;
+  readonly #uncounted: UncountedUsage | undefined;
 
-  constructor(context: RecordContext, settle: SettleUsage = async () => {}) {
+  /** `uncounted` is `undefined` where an aggregator counts usage. */
+  constructor(context: RecordContext, uncounted: UncountedUsage | undefined) {
     this.#context = context;
-    this.#settle = settle;
+    this.#uncounted = uncounted;
   }
 
   /** The newest first, a page at a time. */
@@ -96,8 +97,8 @@ export class UsageRecords {
     const { ranges, scope, matches } = this.#check(options);
     const limit = checkInteger("limit", options.limit ?? SNAPSHOTS_PER_PAGE, 1, LIMIT_MAX);
     const last = options.cursor === undefined ? undefined : decodeCursor(options.cursor, scope);
-    // The first page has settled it, and a page must not cost as much as the whole list.
-    if (last === undefined) await this.#settle(options);
+    // The first page has counted it, and a page must not cost as much as the whole list.
+    if (last === undefined) await this.#uncounted?.count(options);
     const found: Found[] = [];
     for await (const entry of this.#read(last === undefined ? ranges : rangesAfter(ranges, last))) {
       if (matches(entry.snapshot)) found.push(entry);
@@ -117,7 +118,7 @@ export class UsageRecords {
   async summary(options: UsageQuery): Promise<UsageSummary> {
     checkFields("options", options, QUERY_FIELDS);
     const { ranges, matches } = this.#check(options);
-    await this.#settle(options);
+    await this.#uncounted?.count(options);
     const sums = new Map<string, UsageSum>();
     const sumOf = (type: string) => entryOf(sums, type, () => new UsageSum());
     const found = filtered(this.#read(ranges), matches);

@@ -8,7 +8,7 @@ import { entryOf } from "../../base/entry.ts";
 import { type AttributeValue, encodeValue } from "../attribute-value.ts";
 import type { Value } from "../item.ts";
 import type { Change, Condition, Test } from "../item-store.ts";
-import type { SortRange } from "./sort-range.ts";
+import type { SortRange } from "../sort-range.ts";
 
 /** The names and values that an expression refers to. */
 interface Attributes {

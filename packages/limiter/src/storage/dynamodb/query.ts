@@ -6,9 +6,9 @@ import { checkQuery } from "../checks.ts";
 import { type Item, keyOf } from "../item.ts";
 import type { Query } from "../item-store.ts";
 import type { ScanOptions } from "../scan-store.ts";
+import { isEmpty, placeOf, rangeOf } from "../sort-range.ts";
 import { type IndexDefinition, indexNamed, project } from "../table.ts";
 import { Expressions } from "./expression.ts";
-import { isEmpty, placeOf, rangeOf } from "./sort-range.ts";
 import type { Calls } from "./transport/calls.ts";
 import type { Input } from "./transport/operations.ts";
 

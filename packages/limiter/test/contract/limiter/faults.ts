@@ -83,7 +83,7 @@ export function faultyItems(items: ItemStore, faults: Faults): ItemStore {
   return new Proxy<ItemStore>(items, {
     get: (_, operation: keyof ItemStore) => {
       const call = (...parameters: unknown[]) =>
-        Reflect.apply(items[operation], items, parameters) as unknown;
+        Reflect.apply((items as Required<ItemStore>)[operation], items, parameters) as unknown;
       if (!isRequest(operation)) return call;
       return async (...parameters: unknown[]) => {
         const lost = passes(faults, { operation, partition: partitionOf(parameters[0]) });

@@ -22,6 +22,7 @@ import type { RunningEngine } from "@zae-limiter/test-engines/engine.ts";
 import { describeEngine, describeEngines } from "@zae-limiter/test-engines/engines.ts";
 import type { FakeDynamo } from "@zae-limiter/test-engines/fake-dynamodb.ts";
 import { counted } from "@zae-limiter/test-support/counted.ts";
+import { overTable } from "@zae-limiter/test-support/over-table.ts";
 import { newName } from "@zae-limiter/test-support/stores.ts";
 import type { Reason } from "@zae-limiter/test-support/unless.ts";
 import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
@@ -174,6 +175,10 @@ export function describeLimiterStores(title: string, suite: Suite): void {
   describe(`${title} in sqlite`, () => {
     onStore(new LimiterStore("sqlite", embedded), openFile, suite);
   });
+  describe(`${title} in a custom store`, () => {
+    const store = new LimiterStore("custom", { distributed: true, real: false });
+    onStore(store, () => openItems(Repository.over), suite);
+  });
   describeItemStores(title, suite);
 }
 
@@ -181,7 +186,7 @@ export function describeLimiterStores(title: string, suite: Suite): void {
 export function describeItemStores(title: string, suite: Suite): void {
   describe(`${title} in items in memory`, () => {
     const store = new LimiterStore("items", { distributed: true, real: false });
-    onStore(store, openSimulated, suite);
+    onStore(store, () => openItems(overTable), suite);
   });
   describeDynamo(title, suite);
 }
@@ -239,7 +244,7 @@ async function openFile(): Promise<Place> {
   };
 }
 
-async function openSimulated(): Promise<Place> {
+async function openItems(over: typeof Repository.over): Promise<Place> {
   const items = new MemoryItemStore();
   return {
     items,
@@ -247,7 +252,7 @@ async function openSimulated(): Promise<Place> {
     // Attempts are those of the requests to DynamoDB, of which there are none here.
     open: ({ maxAttempts: _, ...options }, faults) => {
       const store = faults === undefined ? items : faultyItems(items, faults);
-      return Repository.over(counted(store), options);
+      return over(counted(store), options);
     },
     close: () => items.close(),
   };

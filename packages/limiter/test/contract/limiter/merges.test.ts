@@ -58,7 +58,7 @@ describeItemStores("shards that are merged", (store) => {
                 await items.update(second, { add: { b_rpm_tk: -1000, b_rpm_tc: 1000 } });
               return items.transact(...args);
             }
-          : (target[name].bind(target) as unknown),
+          : (target[name]?.bind(target) as unknown),
     });
     expect(await halveShards(busy, target(subject), subject.time.nowMs)).toBe(true);
     expect(writes).toBe(3);
@@ -164,7 +164,7 @@ describeItemStores("shards that are merged", (store) => {
               if (key.endsWith("#0")) throw new Error("cut off");
               return items.transact(...args);
             }
-          : (target[name].bind(target) as unknown),
+          : (target[name]?.bind(target) as unknown),
     });
     await expect(halveShards(cut, target(subject), subject.time.nowMs)).rejects.toThrow("cut off");
     const other = await store.another(subject);

@@ -3,11 +3,12 @@
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { ResourceDisabled } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { decodeVersion, incompatibleIn } from "@zae-limiter/limiter/records/version-record.ts";
-import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
+import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
 import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
 import { pythonItem, pythonItems } from "@zae-limiter/test-support/golden-items.ts";
 import { failureOf } from "@zae-limiter/test-support/outcomes.ts";
+import { overTable } from "@zae-limiter/test-support/over-table.ts";
 import { beforeEach, describe, expect, test } from "vitest";
 
 /** Shortly after the items were written. */
@@ -19,7 +20,7 @@ let limiter: RateLimiter;
 
 beforeEach(async () => {
   items = new MemoryItemStore({ clock: () => NOW });
-  repo = await Repository.over(items, { clock: () => NOW });
+  repo = await overTable(items, { clock: () => NOW });
   limiter = new RateLimiter(repo);
 });
 
@@ -114,7 +115,7 @@ test("an empty config item that a cleared flag left behind says nothing", async 
 test("a shard that Python's aggregator made counts with the one it came from", async () => {
   const nowMs = 1_794_827_928_722;
   const [store, clock] = [new MemoryItemStore({ clock: () => nowMs }), () => nowMs];
-  const shared = await Repository.over(store, { clock });
+  const shared = await overTable(store, { clock });
   await shared.limits.setResource("r", ["rpm:100", "tpm:100 soft"]);
   const shards = pythonItems("68-buckets-aggregator-clone", shared.namespaceId);
   for (const shard of shards) await store.put(shard);

@@ -4,10 +4,11 @@
  */
 
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
-import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
+import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
 import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
 import { pythonItem, pythonItems } from "@zae-limiter/test-support/golden-items.ts";
+import { overTable } from "@zae-limiter/test-support/over-table.ts";
 import { decodeTime } from "ulid";
 import { beforeEach, expect, test } from "vitest";
 
@@ -22,7 +23,7 @@ let limiter: RateLimiter;
 beforeEach(async () => {
   nowMs = 1_794_827_860_000;
   items = new MemoryItemStore({ clock: () => nowMs });
-  repo = await Repository.over(items, { clock: () => nowMs });
+  repo = await overTable(items, { clock: () => nowMs });
   limiter = new RateLimiter(repo);
 });
 

@@ -24,7 +24,7 @@ export class Gate {
     this.store = new Proxy<ItemStore>(this.items, {
       get: (items, operation: keyof ItemStore) => {
         if (operation === "getMany") return (keys: readonly Key[]) => this.#getMany(keys);
-        return items[operation].bind(items) as unknown;
+        return items[operation]?.bind(items) as unknown;
       },
     });
   }

@@ -1,8 +1,9 @@
 /** A call keeps the place that it came at, also when it asks the store before it waits. */
 
-import { RateLimiter, Repository } from "@zae-limiter/limiter/index.ts";
+import { RateLimiter } from "@zae-limiter/limiter/index.ts";
 import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
 import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
+import { overTable } from "@zae-limiter/test-support/over-table.ts";
 import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
 import { expect, test } from "vitest";
 
@@ -27,7 +28,7 @@ test("a call that seemed to fit and was refused goes before those that came whil
   const setUp = { isOver: false };
   const store = distant(new MemoryItemStore(), time, setUp);
   const options = { clock: time.clock, timer: time.timer, configCacheTtlSeconds: 3600 };
-  const limiter = new RateLimiter(await Repository.over(store, options));
+  const limiter = new RateLimiter(await overTable(store, options));
   await limiter.repository.limits.setSystem(["b:2/200sec", "c:1/200sec"]);
   const startMs = time.nowMs;
   await limiter.acquire({ ...WAITING, consume: { b: 2, c: 1 } });

@@ -7,6 +7,7 @@ import type { Lease } from "@zae-limiter/limiter/acquire/lease/lease.ts";
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
+import { overTable } from "@zae-limiter/test-support/over-table.ts";
 import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -187,7 +188,7 @@ test.each([
       const { clock } = time;
       const embedded = new Telling(await Repository.open("memory:", { clock }));
       const items = new MemoryItemStore({ clock });
-      const distributed = new Telling(await Repository.over(items, { clock }));
+      const distributed = new Telling(await overTable(items, { clock }));
       await Promise.all([embedded.begin(), distributed.begin()]);
       for (const [at, what] of steps.entries()) {
         // For a second a refusal may be repeated from memory, and nothing else is looked at.

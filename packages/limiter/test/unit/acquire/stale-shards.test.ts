@@ -3,11 +3,12 @@
  * old, and what is old refuses no call that comes behind a queue.
  */
 
-import { RateLimiter, Repository } from "@zae-limiter/limiter/index.ts";
+import { RateLimiter } from "@zae-limiter/limiter/index.ts";
 import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
 import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
 import { splitInto } from "@zae-limiter/test-support/force-split.ts";
+import { overTable } from "@zae-limiter/test-support/over-table.ts";
 import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
 import { expect, test } from "vitest";
 
@@ -33,7 +34,7 @@ async function held() {
   const time = new VirtualTime(1_800_000_000_000);
   const items = new MemoryItemStore();
   const open = async (store: ItemStore) =>
-    new RateLimiter(await Repository.over(store, { clock: time.clock, timer: time.timer }));
+    new RateLimiter(await overTable(store, { clock: time.clock, timer: time.timer }));
   const own = await open(distant(items, time));
   const other = await open(items);
   await other.repository.limits.setSystem(["rpd:10/day"]);

@@ -3,6 +3,7 @@
 import type { BucketStore } from "@zae-limiter/limiter/buckets/bucket-store.ts";
 import { DistributedBucketStore } from "@zae-limiter/limiter/buckets/distributed/distributed-bucket-store.ts";
 import { SHARDS_MAX } from "@zae-limiter/limiter/buckets/distributed/shards/shards.ts";
+import { DYNAMODB_TRAITS } from "@zae-limiter/limiter/buckets/distributed/table-traits.ts";
 import { EmbeddedBucketStore } from "@zae-limiter/limiter/buckets/embedded/embedded-bucket-store.ts";
 import { MemoryBucketTable } from "@zae-limiter/limiter/buckets/embedded/memory-table.ts";
 import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";
@@ -51,6 +52,7 @@ export function distributedSubject(options: SubjectOptions): Subject {
     new DistributedBucketStore(
       { store, namespaceId: NAMESPACE, clock, random },
       {
+        ...DYNAMODB_TRAITS,
         ttlMultiplier: options.ttlMultiplier,
         timeoutMs: 2000,
         timer: busyTimer(),

@@ -1,6 +1,10 @@
 /** Operations case 60 and what it leaves open: which versions fit together. */
 
-import { checkCompatibility, parseVersion } from "@zae-limiter/limiter/domain/version.ts";
+import {
+  checkCompatibility,
+  parseVersion,
+  WITHOUT_NAMESPACES,
+} from "@zae-limiter/limiter/domain/version.ts";
 import { describe, expect, test } from "vitest";
 
 const check = (change: object) =>
@@ -28,16 +32,28 @@ describe("versions", () => {
   });
 
   test.each([
-    ["0.7.0", false, true],
-    ["0.8.0", false, true],
+    ["0.7.0", false, false],
+    ["0.8.0", false, false],
     ["0.9.0", true, true],
     ["0.10.0", true, true],
     ["0.11.0", true, false],
     ["0.12.0", true, false],
   ])("a table of %s: fits %s, can be migrated %s", (schema, compatible, needsMigration) => {
     const result = check({ schema });
-    expect(result).toMatchObject({ compatible, needsMigration });
+    expect(result).toMatchObject({ compatible, needsMigration, isTooOld: !compatible });
     expect(result.message.includes("upgrade")).toBe(!compatible);
+  });
+
+  test("a table that is too old is upgraded by the Python library first", () => {
+    expect(check({ schema: "0.8.0" }).message).toBe(
+      "The oldest layout that this client can use or migrate is 0.9.0. Upgrade the table first " +
+        "with release 0.17.0 of the Python library: its command " +
+        '"zae-limiter upgrade --name TABLE"',
+    );
+    expect(WITHOUT_NAMESPACES).toMatchObject({ compatible: false, isTooOld: true });
+    expect(WITHOUT_NAMESPACES.message).toMatch(
+      /before there were namespaces; .* 0\.9\.0\. Upgrade .* 0\.17\.0 .*, then the script/,
+    );
   });
 
   test("the message says all that could be newer", () => {

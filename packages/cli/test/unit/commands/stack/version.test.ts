@@ -64,7 +64,7 @@ describe("upgrade", () => {
     ] as const) {
       const { code, err } = await cli(["upgrade", "--yes", ...args], { env });
       expect(code).toBe(4);
-      expect(err).toContain(`could not be reached for GetItem [stack=${expected}]`);
+      expect(err).toContain(`could not be reached for BatchGetItem [stack=${expected}]`);
     }
   });
 });

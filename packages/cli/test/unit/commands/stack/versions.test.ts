@@ -80,11 +80,10 @@ describe("a table that is too new for this client", () => {
   );
 
   test.each([
-    ["a table that can be used", "0.12.0", undefined],
-    ["one that has to be migrated", "0.8.0", undefined],
-    ["one from when versions were counted from 1.0.0", "1.0.0", BEFORE_NAMESPACES],
-  ])("a deployment and an upgrade are not refused for %s", async (_, schema_version, PK) => {
-    deployed({ schema_version }, PK);
+    ["a table that can be used", "0.12.0"],
+    ["one that has to be migrated", "0.10.0"],
+  ])("a deployment and an upgrade are not refused for %s", async (_, schema_version) => {
+    deployed({ schema_version });
     aws.answers.DescribeStacks = failure(400, "Unexpected", "stop here");
     expect((await run("deploy", ...PLAIN, "--yes")).err).toContain("stop here");
     expect((await run("upgrade", "--yes")).err).toContain("stop here");
@@ -122,37 +121,62 @@ describe("a Lambda of the Python library", () => {
   );
 });
 
-describe("a table from before there were namespaces", () => {
-  beforeEach(() => deployed({ schema_version: "0.8.0" }, BEFORE_NAMESPACES));
+describe("a table whose layout is too old", () => {
+  const PYTHON =
+    "Upgrade the table first with release 0.17.0 of the Python library: " +
+    'its command "zae-limiter upgrade --name TABLE"';
+  const TABLES = [
+    ["of 0.8.0", "0.8.0", undefined, "oldest layout that this client can use or migrate is 0.9.0"],
+    ["without namespaces", "0.8.0", BEFORE_NAMESPACES, "from before there were namespaces"],
+    // Versions were once counted from 1.0.0.
+    ["of the first layout", "1.0.0", BEFORE_NAMESPACES, "from before there were namespaces"],
+  ] as const;
 
-  test.each(["version", "check"])("%s says what it has, and what to do", async (command) => {
-    const { code, out } = await run(command);
-    expect([code, out]).toEqual([
-      1,
-      expect.stringMatching(/✗ Incompatible: .*"zae-limiter stack upgrade"/),
-    ]);
-    const { out: json } = await run(command, "--json");
-    expect(JSON.parse(json)).toMatchObject({ status: "incompatible", schema_version: "0.8.0" });
-  });
+  describe.each(TABLES)("a table %s", (_, schema, PK, reason) => {
+    beforeEach(() => deployed({ schema_version: schema }, PK));
 
-  test("the command status says the same", async () => {
-    const { out } = await run("status");
-    expect(out).toMatch(/Schema +0\.8\.0; run: zae-limiter stack upgrade --name demo/);
-  });
+    test.each([
+      ["upgrade"],
+      ["upgrade", "--dry-run"],
+      ["upgrade", "--force"],
+      ["upgrade", "--lambda-only"],
+      ["deploy", ...PLAIN],
+    ])(
+      "a table whose layout is too old is refused, and nothing is written: %s %s",
+      async (...command) => {
+        const { code, err } = await run(...command, "--yes");
+        expect([code, err]).toEqual([
+          1,
+          expect.stringContaining(`zae-limiter: Client 0.1.0 cannot use schema ${schema}. `),
+        ]);
+        expect(err).toContain(reason);
+        expect(err).toContain(PYTHON);
+        expect(err).toContain("Nothing was changed");
+        expect(err).not.toContain("install a newer");
+        expect(writes()).toEqual([]);
+      },
+    );
 
-  test("a table from before there were namespaces is old whatever number it says", async () => {
-    deployed({ schema_version: "1.0.0" }, BEFORE_NAMESPACES);
-    expect((await run("check")).out).toMatch(/older than 0\.9\.0: .*upgrade/);
-  });
+    test.each(["version", "check"])("%s says which Python release upgrades it", async (command) => {
+      const { code, out } = await run(command);
+      expect([code, out]).toEqual([1, expect.stringContaining("✗ Incompatible: ")]);
+      expect(out).toContain(reason);
+      expect(out).toContain(PYTHON);
+      const { out: json } = await run(command, "--json");
+      expect(JSON.parse(json)).toMatchObject({
+        status: "incompatible",
+        schema_version: schema,
+        message: expect.stringContaining(PYTHON) as string,
+      });
+    });
 
-  test("upgrade --lambda-only does not call it up to date", async () => {
-    const { code, out } = await run("upgrade", "--lambda-only", "--yes");
-    expect([code, out]).toEqual([
-      0,
-      "✓ The code is up to date with 0.1.0\n  The table has schema 0.8.0. Migrate it with: " +
-        `zae-limiter stack upgrade --name demo --endpoint-url ${aws.endpoint}\n`,
-    ]);
-    expect(writes()).toEqual([]);
+    test("status says the same, and does not call the stack ready", async () => {
+      const { code, out } = await run("status");
+      expect([code, out]).toEqual([1, expect.stringContaining(PYTHON)]);
+      expect(out).toMatch(new RegExp(`Schema +${schema}\\n`));
+      expect(out).not.toContain("Ready");
+      expect(out).not.toContain("stack upgrade");
+    });
   });
 });
 

@@ -8,7 +8,11 @@ import { softStamp } from "../../../records/python-attributes.ts";
 import type { RecordContext } from "../../../records/record-context.ts";
 import type { Item, Value } from "../../../storage/item.ts";
 import type { Change, Condition, Test } from "../../../storage/item-store.ts";
-import type { FlagStamps, OwnerStamps, StampScope } from "../../bucket-admin.ts";
+import type { Link } from "../../leg.ts";
+import { linkChange, NO_POLICY } from "../../link.ts";
+import type { FlagStamps, OwnerStamps, PythonStamps, StampScope } from "../../python-stamps.ts";
+import { decoded } from "../plan/seen-bucket.ts";
+import { BUCKET_EXISTS } from "../plan/write-plan.ts";
 import type { BucketItems } from "../state/bucket-items.ts";
 import type { CachedStates } from "../state/cached-states.ts";
 
@@ -97,24 +101,45 @@ function bypassUntil(item: Item, nowMs: number): number {
   return untilMs < nowMs + STAMP_MS_MIN ? nowMs + STAMP_MS : untilMs;
 }
 
-export class BucketStamps {
+export class BucketStamps implements PythonStamps {
   readonly #context: RecordContext;
   readonly #items: BucketItems;
   readonly #states: CachedStates;
+  readonly #onRelinked: () => void;
 
-  constructor(context: RecordContext, items: BucketItems, states: CachedStates) {
+  /** `onRelinked` is called when links of live buckets may have changed. */
+  constructor(
+    context: RecordContext,
+    items: BucketItems,
+    states: CachedStates,
+    onRelinked: () => void,
+  ) {
     this.#context = context;
     this.#items = items;
     this.#states = states;
+    this.#onRelinked = onRelinked;
   }
 
-  /** Twice: a bucket that is made meanwhile may be missing in the index at first. */
+  /** Visits the buckets twice: one that is created meanwhile may miss in the index at first. */
   async apply(scope: StampScope): Promise<void> {
     for (let pass = 0; pass < PASSES; pass += 1) {
       for await (const item of this.#items.itemsOf(scope.entityId, scope.resource)) {
         if (item !== undefined && item.rf !== undefined) await this.#stamp(item, scope);
       }
     }
+    this.#onRelinked();
+  }
+
+  async relinkUnstamped(entityId: string, link: Link): Promise<boolean> {
+    let isComplete = true;
+    for (const key of await this.#items.allKeysOf(entityId)) {
+      const condition = [BUCKET_EXISTS, NO_POLICY];
+      const { ok, item } = await this.#context.store.update(key, linkChange(link), condition);
+      this.#states.forget(key.PK);
+      if (!ok && decoded(item) !== undefined) isComplete = false;
+    }
+    this.#onRelinked();
+    return isComplete;
   }
 
   async #stamp(item: Item, { stampsOf, onStamped }: StampScope): Promise<void> {

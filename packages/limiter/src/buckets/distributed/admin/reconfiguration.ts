@@ -9,18 +9,19 @@ import { planConsume } from "../plan/consume-plan.ts";
 import { decoded } from "../plan/seen-bucket.ts";
 import type { WritePlan } from "../plan/write-plan.ts";
 import type { CachedStates } from "../state/cached-states.ts";
+import type { BucketRules } from "../table-traits.ts";
 
 const ATTEMPTS_MAX = 50;
 
 export class Reconfiguration {
   readonly #context: RecordContext;
   readonly #states: CachedStates;
-  readonly #ttlMultiplier: number;
+  readonly #rules: BucketRules;
 
-  constructor(context: RecordContext, states: CachedStates, ttlMultiplier: number) {
+  constructor(context: RecordContext, states: CachedStates, rules: BucketRules) {
     this.#context = context;
     this.#states = states;
-    this.#ttlMultiplier = ttlMultiplier;
+    this.#rules = rules;
   }
 
   /** Applies the limits to a shard, if it is there and they are newer. */
@@ -51,7 +52,7 @@ export class Reconfiguration {
     const nothing = config.limits.map(() => 0);
     const plan = planConsume(bucket, config, nothing, {
       nowMs: this.#context.clock(),
-      ttlMultiplier: this.#ttlMultiplier,
+      rules: this.#rules,
       trustFull: () => true,
     });
     return plan.kind === "write" ? [plan.plan] : undefined;

@@ -1,5 +1,5 @@
 /**
- * Adjusts leases and refunds what was consumed, in the shard that it came from. Changes of one
+ * Adjusts leases and refunds what was consumed, in the shard that it came from. Adjustments of one
  * shard that are under way together share a write.
  */
 
@@ -14,12 +14,12 @@ import { sumOf } from "../../gating.ts";
 import { LaterRefunds } from "../../later-refunds.ts";
 import type { Adjustment } from "../../leg.ts";
 import {
-  type Changes,
+  type Adjuster,
   type DueAdjustment,
   isRefund,
   type SharedAdjustment,
   type Tokens,
-} from "./changes.ts";
+} from "./adjuster.ts";
 import { Gathering } from "./gathering.ts";
 import { WIDTH_MAX } from "./pacing.ts";
 
@@ -31,14 +31,14 @@ export interface AdjustmentOptions {
 }
 
 export class Adjustments {
-  readonly #changes: Changes;
+  readonly #adjuster: Adjuster;
   readonly #options: AdjustmentOptions;
   readonly #later: LaterRefunds;
   readonly #adjusting: Gathering<DueAdjustment>;
   readonly #refunding: Gathering<DueAdjustment>;
 
-  constructor(changes: Changes, options: AdjustmentOptions) {
-    this.#changes = changes;
+  constructor(adjuster: Adjuster, options: AdjustmentOptions) {
+    this.#adjuster = adjuster;
     this.#options = options;
     const { timer, random, onWarning } = options;
     // The token tells the store what was written already.
@@ -46,7 +46,7 @@ export class Adjustments {
     const common = { width: WIDTH_MAX, timer };
     this.#adjusting = new Gathering({
       ...common,
-      run: (due) => changes.write(together(due), changes.newTokens()),
+      run: (due) => adjuster.write(together(due), adjuster.newTokens()),
       overdue: () => tooLate(),
     });
     this.#refunding = new Gathering({ ...common, run: (due) => this.#refund(together(due)) });
@@ -72,9 +72,9 @@ export class Adjustments {
   }
 
   async #refund(shared: SharedAdjustment): Promise<void> {
-    const tokens = this.#changes.newTokens();
+    const tokens = this.#adjuster.newTokens();
     try {
-      await this.#changes.write(shared, tokens);
+      await this.#adjuster.write(shared, tokens);
     } catch (error) {
       this.#later.add(shared.adjustment, () => this.#again(shared, tokens), error);
     }
@@ -83,12 +83,12 @@ export class Adjustments {
   async #again(before: SharedAdjustment, tokens: Tokens): Promise<void> {
     const deadline = new Deadline(this.#options.timer, this.#options.timeoutMs);
     const shared = { ...before, deadline };
-    if (await this.#changes.hasArrived(shared, tokens)) return;
-    await this.#changes.write(shared, tokens);
+    if (await this.#adjuster.hasArrived(shared, tokens)) return;
+    await this.#adjuster.write(shared, tokens);
   }
 }
 
-/** Changes that may share a write: of one shard, by limits of the same names, in one direction. */
+/** Adjustments that may share a write: of one shard, by limits of the same names, in one direction. */
 function placeOf(adjustment: Adjustment): string {
   const { shard, config, deltasMilli } = adjustment;
   const names = config.limits.map(({ name }) => name).join(" ");

@@ -7,9 +7,15 @@ import { type Leg, refundOf } from "../../leg.ts";
 import type { BucketStates } from "../state/bucket-states.ts";
 import type { ShardRequests } from "../state/shard-requests.ts";
 import type { Adjustments } from "./adjustments.ts";
+import {
+  goesAgain,
+  type LegsHistory,
+  type LegsStep,
+  newLegsHistory,
+  nextOfLegs,
+} from "./cascade-steps.ts";
 import type { Consumer } from "./consumer.ts";
 import { drive } from "./driver.ts";
-import { goesAgain, type LegsHistory, type LegsStep, newLegsHistory, nextOfLegs } from "./legs.ts";
 import type { Answer } from "./step.ts";
 
 export interface CascadeParts {

@@ -16,6 +16,7 @@ import type { Merger } from "../shards/merger.ts";
 import type { Splitter } from "../shards/splitter.ts";
 import type { BucketStates } from "../state/bucket-states.ts";
 import type { ShardRequests } from "../state/shard-requests.ts";
+import type { BucketRules } from "../table-traits.ts";
 import type { Queue } from "./consumer.ts";
 import type { Group, Orphan } from "./group.ts";
 import { next } from "./next.ts";
@@ -45,7 +46,7 @@ export interface DriverWorkers {
 
 export interface DriverOptions {
   readonly timer: Timer;
-  readonly ttlMultiplier: number;
+  readonly rules: BucketRules;
   /** Refunds what was consumed for a call that had ended. */
   readonly onOrphan: (orphan: Orphan) => void;
 }
@@ -80,8 +81,10 @@ export class Driver {
 
   /** Answers all members of a group. Never throws: a failure goes to the members. */
   async run(group: Group, queue: Queue): Promise<void> {
-    for (const { leg } of group.members)
-      this.#splitter.loads.note(leg, leg.config, leg.amountsMilli);
+    const { loads } = this.#splitter;
+    if (loads !== undefined) {
+      for (const { leg } of group.members) loads.note(leg, leg.config, leg.amountsMilli);
+    }
     const decide = () => {
       group.dropEnded();
       if (group.members.length === 0) {
@@ -106,7 +109,7 @@ export class Driver {
       states: this.#states,
       nowMs,
       random,
-      ttlMultiplier: this.#options.ttlMultiplier,
+      rules: this.#options.rules,
       throttledPauseMs: () => throttledPauseMs(queue.pace, random),
       isUnsettled: (bucket) => isAnnounced(bucket) && this.#settled.isDue(name, bucket),
       isCooled: (shard) => {
@@ -185,7 +188,7 @@ export class Driver {
       return group.happened({ of: "shown", shard, bucket, askedMs: atMs, overtaken: write });
     }
     this.#states.correct(bucket);
-    this.#splitter.loads.sawMeter(bucket);
+    this.#splitter.loads?.sawMeter(bucket);
     if (bucket.shardCount > 1) this.#merger.saw(bucket);
     this.#count("consumed", group, queue);
     group.happened({ of: "written", write, bucket });
@@ -268,7 +271,7 @@ export class Driver {
     const before = this.#states.countOf(name);
     try {
       const { bucket } = await this.#requests.read(name, shard, deadline);
-      if (bucket !== undefined) this.#splitter.loads.sawMeter(bucket);
+      if (bucket !== undefined) this.#splitter.loads?.sawMeter(bucket);
       const learnt = (this.#states.countOf(name) ?? 1) > (before ?? 1);
       // More shards of a bucket without tokens would grant nothing more.
       if (bucket === undefined || learnt || this.#states.isScarce(name, config)) return;
@@ -298,7 +301,7 @@ export class Driver {
   /** Counts the outcome of a write: for the pace of this process, and for the split policy. */
   #count(outcome: "consumed" | "throttled", { name, isRetry }: Group, queue: Queue): void {
     queue.pace = paceAfter(queue.pace, outcome);
-    if (!isRetry) this.#splitter.loads.count(name, this.#states.countOf(name) ?? 1, outcome);
+    if (!isRetry) this.#splitter.loads?.count(name, this.#states.countOf(name) ?? 1, outcome);
   }
 
   async #wait(

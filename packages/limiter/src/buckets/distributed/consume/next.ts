@@ -108,9 +108,9 @@ function nextOfShown(
     return shard > 0 ? [{ do: "bring-about", shard }] : nextOfNothing(request, true, situation);
   }
   if (situation.isUnsettled(bucket)) return [{ do: "settle", bucket }];
-  const { nowMs, ttlMultiplier } = situation;
+  const { nowMs, rules } = situation;
   const atMs = askedAt(shown.askedMs, bucket, nowMs);
-  const then = planFor(request, bucket, { nowMs: atMs, ttlMultiplier }, always);
+  const then = planFor(request, bucket, { nowMs: atMs, rules }, always);
   if (then.plan.kind === "refused" && !isFullNow(request, bucket, situation)) {
     const { balancesMilli, limitsOnly } = then.plan;
     if (limitsOnly !== undefined) {

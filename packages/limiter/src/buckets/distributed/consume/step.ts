@@ -11,6 +11,7 @@ import type { SeenBucket } from "../plan/seen-bucket.ts";
 import type { Guess, WritePlan } from "../plan/write-plan.ts";
 import type { ShardSet } from "../shards/shards.ts";
 import type { BucketStates } from "../state/bucket-states.ts";
+import type { BucketRules } from "../table-traits.ts";
 
 /** One consume of a group. */
 export interface Member {
@@ -134,7 +135,7 @@ export interface Situation {
   readonly states: BucketStates;
   readonly nowMs: number;
   readonly random: Random;
-  readonly ttlMultiplier: number;
+  readonly rules: BucketRules;
   /** How long a group waits that was throttled. */
   readonly throttledPauseMs: () => number;
   /** Whether shards of the bucket are announced rather than made, and were not settled yet. */

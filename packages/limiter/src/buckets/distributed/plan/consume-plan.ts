@@ -1,11 +1,8 @@
-/**
- * Plans the write that consumes from one shard, or finds that the amounts do not fit; and the one
- * that changes it after the fact.
- */
+/** Plans the write that consumes from one shard, or finds that the amounts do not fit. */
 
 import { invariant } from "../../../domain/check.ts";
 import { type ConfigMatch, matchConfig } from "../../config-match.ts";
-import { amountsByName, consumes, fits, softNames, takenOf } from "../../gating.ts";
+import { amountsByName, fits, softNames, takenOf } from "../../gating.ts";
 import type { BucketConfig } from "../../leg.ts";
 import { type BalanceAt, balanceOf, balancesAt, mustRebase } from "./balance-at.ts";
 import { planRebase, weighRebase } from "./rebase.ts";
@@ -22,7 +19,7 @@ import {
   requireEnabled,
   WritePlan,
 } from "./write-plan.ts";
-import { meterWrite } from "./writes-meter.ts";
+import { isMetered, meterWrite } from "./writes-meter.ts";
 
 export type ConsumePlan =
   | { readonly kind: "outdated" }
@@ -74,45 +71,7 @@ export function planConsume(
   requireCovered(plan, bucket, balances, taken, ttl, context);
   plan.requireSeen(bucket, nowMs);
   requireEnabled(plan, bucket);
-  meterWrite(plan, bucket, nowMs, context.costMs);
-  return { kind: "write", plan, guesses };
-}
-
-/**
- * Plans a change after the fact, of the limits the item still has. A refund needs to know nothing
- * of the item; consuming more is a consume without the lower bound.
- */
-export function planAdjust(
-  bucket: SeenBucket,
-  config: BucketConfig,
-  deltasMilli: readonly number[],
-  context: PlanContext,
-): ConsumePlan {
-  invariant(deltasMilli.length <= config.limits.length, "every delta belongs to a limit");
-  const { nowMs, ttlMultiplier, trustFull, acquires, costMs } = context;
-  const force = true;
-  const forced = withGates({ nowMs, ttlMultiplier, trustFull, acquires, costMs, force }, config);
-  const takes = consumes(takenOf(config, deltasMilli));
-  if (takes && mustRebase(bucket, nowMs)) {
-    return planRebase(bucket, config, deltasMilli, forced, false);
-  }
-  const balances = balancesAt(bucket, nowMs);
-  const amounts = amountsByName(config, deltasMilli);
-  const plan = new WritePlan();
-  const guesses: Guess[] = [];
-  for (const [name, amount] of amounts) {
-    const balance = balances.get(name);
-    if (balance === undefined || amount === 0) continue;
-    guesses.push(planLimit(plan, name, balance, amount, forced));
-  }
-  if (plan.isEmpty) return { kind: "nothing", balancesMilli: [] };
-  countAcquires(plan, deltasMilli, forced);
-  if (takes) {
-    const ttl = planTtl(plan, bucket, config, leftOf(balances, amounts), context);
-    requireCovered(plan, bucket, balances, amounts, ttl, forced);
-    plan.requireSeen(bucket, nowMs);
-    meterWrite(plan, bucket, nowMs, context.costMs);
-  }
+  if (isMetered(context)) meterWrite(plan, bucket, nowMs, context.costMs);
   return { kind: "write", plan, guesses };
 }
 

@@ -74,12 +74,12 @@ export interface PlannedGroup {
 export function planFor(
   { config, members }: Request,
   bucket: SeenBucket,
-  { nowMs, ttlMultiplier }: Pick<PlanContext, "nowMs" | "ttlMultiplier">,
+  { nowMs, rules }: Pick<PlanContext, "nowMs" | "rules">,
   trustFull: PlanContext["trustFull"],
 ): PlannedGroup {
   const planOf = (some: readonly Member[]) => {
     const acquires = acquiresOf(some);
-    return planConsume(bucket, config, sumOf(some), { nowMs, ttlMultiplier, trustFull, acquires });
+    return planConsume(bucket, config, sumOf(some), { nowMs, rules, trustFull, acquires });
   };
   const plan = planOf(members);
   if (plan.kind !== "refused" || members.length === 1) return { plan, going: members };
@@ -113,12 +113,12 @@ export function askedAt(askedMs: number, { refilledAtMs }: SeenBucket, nowMs: nu
 export function isFullNow(
   { config, members }: Request,
   bucket: SeenBucket,
-  { nowMs, ttlMultiplier }: { readonly nowMs: number; readonly ttlMultiplier: number },
+  { nowMs, rules }: Pick<PlanContext, "nowMs" | "rules">,
 ): boolean {
   const [first] = members;
   if (first === undefined) return false;
   const trustFull = () => true;
-  const context = { nowMs, ttlMultiplier, trustFull };
+  const context = { nowMs, rules, trustFull };
   const plan = planConsume(bucket, config, first.amountsMilli, context);
   return plan.kind === "write" && plan.guesses.every(({ full }) => full);
 }

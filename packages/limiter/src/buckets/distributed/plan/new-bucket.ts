@@ -8,6 +8,7 @@ import type { Value } from "../../../storage/item.ts";
 import { bucketTtl } from "../../bucket-ttl.ts";
 import { takenOf } from "../../gating.ts";
 import type { BucketConfig, Link } from "../../leg.ts";
+import type { BucketRules } from "../table-traits.ts";
 import { type SeenBucket, UNSHARDED } from "./seen-bucket.ts";
 
 /** The Python library's meter of writes, full: this library has one of its own. */
@@ -27,13 +28,14 @@ export interface NewBucket {
   /** Consumed from the full bucket. */
   readonly amountsMilli: readonly number[];
   readonly nowMs: number;
-  readonly ttlMultiplier: number;
+  readonly rules: BucketRules;
 }
 
 /** The first shard of a bucket, from which the amounts have been consumed. */
 export function newBucket(made: NewBucket): SeenBucket {
-  const { name, config, link, amountsMilli, nowMs, ttlMultiplier: multiplier } = made;
+  const { name, config, link, amountsMilli, nowMs, rules } = made;
   const { limits, source } = config;
+  const ttlRule = { multiplier: rules.ttlMultiplier, source, isNew: true };
   const takenMilli = takenOf(config, amountsMilli);
   const left = limits.map(({ rate }, at) => {
     const balanceMilli = rate.capacityMilli - (takenMilli[at] ?? 0);
@@ -53,7 +55,7 @@ export function newBucket(made: NewBucket): SeenBucket {
     refilledAtMs: nowMs,
     cascade: link.cascade,
     parentId: link.parentId,
-    ttl: bucketTtl(undefined, { multiplier, source, isNew: true }, left, nowMs),
+    ttl: bucketTtl(undefined, ttlRule, left, nowMs),
     configVersion: source === "override" ? 0 : config.version,
     configSource: source,
     limits: new Map(
@@ -67,9 +69,11 @@ export function newBucket(made: NewBucket): SeenBucket {
         },
       ]),
     ),
-    writes: FULL_PYTHON_METER,
+    writes: rules.isSharedWithPython ? FULL_PYTHON_METER : undefined,
     meterMs: undefined,
-    python: stampedWith({ ...made.stamps, ...hintsFor(config, nowMs) }),
+    python: rules.isSharedWithPython
+      ? stampedWith({ ...made.stamps, ...hintsFor(config, nowMs) })
+      : undefined,
   };
 }
 

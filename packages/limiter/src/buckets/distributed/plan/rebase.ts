@@ -41,7 +41,7 @@ import {
   requireEnabled,
   WritePlan,
 } from "./write-plan.ts";
-import { moveMeter } from "./writes-meter.ts";
+import { isMetered, moveMeter } from "./writes-meter.ts";
 
 const SUFFIXES = ["tk", "cp", "ra", "rp", "tc", "rr"] as const;
 
@@ -142,6 +142,7 @@ class Rebase {
 
   moveEpoch(): void {
     moveEpoch(this.plan, this.#bucket, this.#epochMs);
+    if (!isMetered(this.#context)) return;
     moveMeter(this.plan, this.#bucket, this.#epochMs, this.#context.costMs);
   }
 
@@ -167,7 +168,7 @@ class Rebase {
     for (const [name, rate] of wanted) {
       if (!limits.has(name)) this.#start(name, rate, amounts.get(name) ?? 0);
     }
-    this.#hintSoft(config);
+    if (this.#context.rules.isSharedWithPython) this.#hintSoft(config);
   }
 
   /** A limit without a stamp is hard to the Python library, which looks at one that is over. */

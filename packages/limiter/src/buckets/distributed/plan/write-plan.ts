@@ -17,6 +17,7 @@ import type { Change, Condition, Test } from "../../../storage/item-store.ts";
 import { bucketTtl, coveredMilli, type LeftOver } from "../../bucket-ttl.ts";
 import { type AmountsByName, consumes } from "../../gating.ts";
 import type { BucketConfig } from "../../leg.ts";
+import type { BucketRules } from "../table-traits.ts";
 import {
   accruedUp,
   type BalanceAt,
@@ -184,7 +185,7 @@ export interface Guess {
 
 export interface PlanContext {
   readonly nowMs: number;
-  readonly ttlMultiplier: number;
+  readonly rules: BucketRules;
   /** Whether a limit that looks full counts as full: other clients may have consumed since. */
   readonly trustFull: (limitName: string) => boolean;
   /** An adjustment: never refused, may go into debt, and an amount below zero is a refund. */
@@ -279,7 +280,7 @@ export function planTtl(
   bucket: SeenBucket,
   config: Pick<BucketConfig, "source">,
   left: Iterable<LeftOver>,
-  context: Pick<PlanContext, "nowMs" | "ttlMultiplier">,
+  context: Pick<PlanContext, "nowMs" | "rules">,
 ): number | undefined {
   // Only the Python library knows how long a quota or a schedule needs the bucket.
   if (isPinned(bucket)) return planPinnedTtl(plan, bucket, context.nowMs);
@@ -288,7 +289,7 @@ export function planTtl(
     if (bucket.ttl !== undefined) plan.remove("ttl");
     return undefined;
   }
-  const rule = { multiplier: context.ttlMultiplier, source: config.source, isNew: false };
+  const rule = { multiplier: context.rules.ttlMultiplier, source: config.source, isNew: false };
   const ttl = bucketTtl(bucket.ttl, rule, left, context.nowMs);
   if (ttl === undefined && bucket.ttl !== undefined) plan.remove("ttl");
   else if (ttl !== undefined && ttl !== bucket.ttl) plan.set("ttl", ttl);

@@ -18,7 +18,7 @@ import { RESERVED_LIMIT } from "../../../domain/names.ts";
 import { METER, WRITES_RATE } from "../../../records/bucket-item.ts";
 import { countNeed } from "../shards/need.ts";
 import type { SeenBucket } from "./seen-bucket.ts";
-import type { WritePlan } from "./write-plan.ts";
+import type { PlanContext, WritePlan } from "./write-plan.ts";
 
 /** What one write, and one write of a transaction, counts. */
 export const WRITE_MS = 1;
@@ -36,6 +36,11 @@ const HEADROOM_MS = 2000;
 const PYTHON_METER = `b_${RESERVED_LIMIT}_tk`;
 /** Every write that finds less than this part of Python's meter fills it. */
 const PYTHON_LOW_PART = 0.5;
+
+/** Returns whether writes are counted: only where a partition takes no more than so many. */
+export function isMetered({ rules }: Pick<PlanContext, "rules">): boolean {
+  return rules.writesPerPartition !== undefined;
+}
 
 /** Counts the write that is planned. */
 export function meterWrite(

@@ -72,12 +72,12 @@ function offersAt(
   { config }: Request,
   shards: ShardSet<SeenBucket>,
   atMs: number,
-  { nowMs, ttlMultiplier }: Situation,
+  { nowMs, rules }: Situation,
 ): readonly OpenOffer[] | undefined {
   const offers: OpenOffer[] = [];
   for (const [shard, bucket] of shards) {
     const time = askedAt(atMs, bucket, nowMs);
-    const context = { nowMs: time, ttlMultiplier, trustFull: () => true };
+    const context = { nowMs: time, rules, trustFull: () => true };
     const weight = weigh(bucket, config, context);
     if (weight === undefined) return undefined;
     offers.push({ shard, ...weight });
@@ -140,14 +140,14 @@ function spread(
   member: Member,
   shards: ShardSet<SeenBucket>,
   offers: readonly OpenOffer[],
-  { nowMs, ttlMultiplier }: Situation,
+  { nowMs, rules }: Situation,
 ): readonly Step[] {
   const writeOf = (part: ShardPart, at: number): SpreadWrite[] => {
     const bucket = shards.get(part.shard) as SeenBucket;
     const trustFull = () => true;
     // All parts together are one acquire.
     const once = { acquires: at === 0 ? 1 : 0, costMs: TRANSACTED_MS };
-    const context = { nowMs, ttlMultiplier, trustFull, ...once };
+    const context = { nowMs, rules, trustFull, ...once };
     const plan = planConsume(bucket, config, part.amountsMilli, context);
     const link = effectiveLink(linkIn(bucket), config.cascade);
     return plan.kind === "write" ? [{ part, plan: plan.plan, link }] : [];

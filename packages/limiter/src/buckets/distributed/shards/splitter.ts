@@ -26,6 +26,7 @@ import {
 import { asSeen, NO_BUCKET } from "../plan/write-plan.ts";
 import type { CachedStates } from "../state/cached-states.ts";
 import { leftFor, ShardItems } from "../state/shard-items.ts";
+import type { TableTraits } from "../table-traits.ts";
 import { AnnouncedShards } from "./announced-shards.ts";
 import { BucketLoads } from "./bucket-loads.ts";
 import { countBefore, originOf, SHARDS_MAX } from "./shards.ts";
@@ -37,7 +38,7 @@ export interface SplitNotice extends BucketName {
   readonly shardCount: number;
 }
 
-export interface SplitterOptions {
+export interface SplitterOptions extends Pick<TableTraits, "writesPerPartition"> {
   /** The most shards that a bucket is split into; as many as there can be when absent. */
   readonly maxShards?: number | undefined;
   readonly onSplit?: ((notice: SplitNotice) => void) | undefined;
@@ -59,7 +60,8 @@ const ATTEMPTS_MAX = MANNERS.length;
 const REMEMBERED_MAX = 10_000;
 
 export class Splitter {
-  readonly loads: BucketLoads;
+  /** `undefined` where no bucket is ever split. */
+  readonly loads: BucketLoads | undefined;
   readonly #context: RecordContext;
   readonly #states: CachedStates;
   readonly #links: LinkChecks;
@@ -81,7 +83,8 @@ export class Splitter {
     this.#options = options;
     this.#items = new ShardItems(context, states);
     this.#announced = new AnnouncedShards(context, states);
-    this.loads = new BucketLoads(context.clock);
+    const { writesPerPartition } = options;
+    this.loads = writesPerPartition === undefined ? undefined : new BucketLoads(context.clock);
   }
 
   /**
@@ -89,11 +92,12 @@ export class Splitter {
    * unless it just did or the shares would be too small. Returns whether anything was split.
    */
   async relieve(hot: SeenBucket, sign: Sign, deadline: Deadline): Promise<boolean> {
-    if (!hasOwnTraffic(sign, this.loads.of(hot))) return false;
-    if (hot.shard === 0 && this.#factor(hot, sign) === 1) return false;
+    const { loads } = this;
+    if (loads === undefined || !hasOwnTraffic(sign, loads.of(hot))) return false;
+    if (hot.shard === 0 && this.#factor(hot, sign, loads) === 1) return false;
     if (this.#rests(hot)) return false;
     try {
-      return await this.#relieve(hot, sign, deadline);
+      return await this.#relieve(hot, sign, loads, deadline);
     } catch (error) {
       // The shard is too busy even for that; waiting does not help, so it is tried again soon.
       const againMs = this.#context.clock() - SPLIT_PAUSE_MS + RETRY_MS;
@@ -102,13 +106,18 @@ export class Splitter {
     }
   }
 
-  async #relieve(hot: SeenBucket, sign: Sign, deadline: Deadline): Promise<boolean> {
+  async #relieve(
+    hot: SeenBucket,
+    sign: Sign,
+    loads: BucketLoads,
+    deadline: Deadline,
+  ): Promise<boolean> {
     const first = hot.shard === 0 ? hot : await this.#read(hot, 0, deadline);
     if (first === undefined) return false;
     if (hot.shardCount < first.shardCount) {
       return (await this.#knows(first, hot, deadline)) && this.#catchUp(hot, first, deadline);
     }
-    const factor = hot.shardCount > first.shardCount ? 1 : this.#factor(first, sign);
+    const factor = hot.shardCount > first.shardCount ? 1 : this.#factor(first, sign, loads);
     if (factor === 1 || !(await this.split(first, factor, deadline))) return false;
     if (hot.shard !== 0) await this.#split(hot, factor, deadline);
     return true;
@@ -119,7 +128,7 @@ export class Splitter {
     if (!(await this.#split(first, factor, deadline))) return false;
     const { entityId, resource } = first;
     const notice = { entityId, resource, shardCount: first.shardCount * factor };
-    this.loads.count(first, notice.shardCount);
+    this.loads?.count(first, notice.shardCount);
     this.#options.onSplit?.(notice);
     if (notice.shardCount >= this.#maxShards) {
       this.#options.onWarning({ kind: "shards_exhausted", ...notice });
@@ -257,9 +266,9 @@ export class Splitter {
     if (found === undefined) await this.#announced.make(name, shard, deadline);
   }
 
-  #factor(first: SeenBucket, sign: Sign): number {
-    const room = { largestMilli: this.loads.largestOf(first), maxShards: this.#maxShards };
-    return splitFactor(first, sign, this.loads.of(first), room, this.#context.clock());
+  #factor(first: SeenBucket, sign: Sign, loads: BucketLoads): number {
+    const room = { largestMilli: loads.largestOf(first), maxShards: this.#maxShards };
+    return splitFactor(first, sign, loads.of(first), room, this.#context.clock());
   }
 
   #read(name: BucketName, shard: number, deadline: Deadline): Promise<SeenBucket | undefined> {

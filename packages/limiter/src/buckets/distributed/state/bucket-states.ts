@@ -11,6 +11,7 @@ import { balanceMilliAt } from "../plan/balance-at.ts";
 import { weigh } from "../plan/consume-plan.ts";
 import type { SeenBucket } from "../plan/seen-bucket.ts";
 import { countBefore, originOf, SHARDS_MAX } from "../shards/shards.ts";
+import type { BucketRules } from "../table-traits.ts";
 import type { CachedState, CachedStates } from "./cached-states.ts";
 
 /** How long a state may refuse without a request. */
@@ -39,7 +40,7 @@ export class BucketStates {
   readonly shards: CachedStates;
   readonly clock: Clock;
   readonly #namespaceId: string;
-  readonly #ttlMultiplier: number;
+  readonly #rules: BucketRules;
   /** The number of shards that shards other than the first have shown. */
   readonly #told = boundedMap<{ count: number; atMs: number }>(REMEMBERED_MAX);
   readonly #throttledAtMs = boundedMap<number>(REMEMBERED_MAX);
@@ -49,12 +50,12 @@ export class BucketStates {
   constructor(
     context: { readonly namespaceId: string; readonly clock: Clock },
     shards: CachedStates,
-    ttlMultiplier: number,
+    rules: BucketRules,
   ) {
     this.#namespaceId = context.namespaceId;
     this.clock = context.clock;
     this.shards = shards;
-    this.#ttlMultiplier = ttlMultiplier;
+    this.#rules = rules;
   }
 
   keyOf(name: BucketName, shard: number): Key {
@@ -286,7 +287,7 @@ export class BucketStates {
   }
 
   #context(nowMs: number) {
-    return { nowMs, ttlMultiplier: this.#ttlMultiplier, trustFull: () => true };
+    return { nowMs, rules: this.#rules, trustFull: () => true };
   }
 }
 

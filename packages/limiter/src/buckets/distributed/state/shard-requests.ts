@@ -22,6 +22,7 @@ import { acquiresOf } from "../plan/group-plan.ts";
 import { newBucket } from "../plan/new-bucket.ts";
 import { decoded, type SeenBucket } from "../plan/seen-bucket.ts";
 import { type Guess, NO_BUCKET, type WritePlan } from "../plan/write-plan.ts";
+import type { BucketRules } from "../table-traits.ts";
 import type { BucketStates } from "./bucket-states.ts";
 import type { CachedState } from "./cached-states.ts";
 import { ShardItems } from "./shard-items.ts";
@@ -48,20 +49,15 @@ export class ShardRequests {
   readonly #states: BucketStates;
   readonly #items: ShardItems;
   readonly #links: LinkChecks;
-  readonly #ttlMultiplier: number;
+  readonly #rules: BucketRules;
   readonly #reads = new Map<string, Read>();
 
-  constructor(
-    context: RecordContext,
-    states: BucketStates,
-    links: LinkChecks,
-    ttlMultiplier: number,
-  ) {
+  constructor(context: RecordContext, states: BucketStates, links: LinkChecks, rules: BucketRules) {
     this.#context = context;
     this.#states = states;
     this.#items = new ShardItems(context, states.shards);
     this.#links = links;
-    this.#ttlMultiplier = ttlMultiplier;
+    this.#rules = rules;
   }
 
   /** Reads one shard. Calls that come while a read is under way share it. */
@@ -134,8 +130,8 @@ export class ShardRequests {
     const key = this.#states.keyOf(name, 0);
     const amountsMilli = sumOf(members);
     const owner = await this.#ownerOf(name, config, members, deadline);
-    const ttlMultiplier = this.#ttlMultiplier;
-    const made = newBucket({ name, config, ...owner, amountsMilli, nowMs: atMs, ttlMultiplier });
+    const rules = this.#rules;
+    const made = newBucket({ name, config, ...owner, amountsMilli, nowMs: atMs, rules });
     const acquires = acquiresOf(members);
     const item = encodeBucket(namespaceId, made);
     const counted = acquires === 0 ? item : { ...item, [ACQUIRES]: acquires };
@@ -224,6 +220,8 @@ export class ShardRequests {
     const record = await this.#recordOf(name, deadline);
     const link = fresh?.link ?? linkInRecord(record);
     if (cascade === undefined) return { link, stamps: {} };
+    // Without stamps a bucket carries the link of the record, and the policy applies on top of it.
+    if (!this.#rules.isSharedWithPython) return { link: linkInRecord(record), stamps: {} };
     return {
       link: byPolicy(linkInRecord(record), cascade),
       stamps: ownerStamps(record),

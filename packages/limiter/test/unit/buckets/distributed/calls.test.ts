@@ -8,6 +8,7 @@
 
 import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
 import { DistributedBucketStore } from "@zae-limiter/limiter/buckets/distributed/distributed-bucket-store.ts";
+import { DYNAMODB_TRAITS } from "@zae-limiter/limiter/buckets/distributed/table-traits.ts";
 import type { BucketConfig } from "@zae-limiter/limiter/buckets/leg.ts";
 import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
@@ -49,7 +50,7 @@ async function count(load: number, ttlMultipliers: readonly number[] = [7]): Pro
     const ttlMultiplier = ttlMultipliers[at % ttlMultipliers.length] as number;
     return new DistributedBucketStore(
       { store, namespaceId: "ns", clock, random },
-      { ttlMultiplier, timeoutMs: 2000, timer, onWarning: () => undefined },
+      { ...DYNAMODB_TRAITS, ttlMultiplier, timeoutMs: 2000, timer, onWarning: () => undefined },
     );
   });
   const limit = Limit.perSecond("rps", PER_SECOND, { burst: CAPACITY });

@@ -10,10 +10,12 @@ import { newBucket } from "@zae-limiter/limiter/buckets/distributed/plan/new-buc
 import type { SeenBucket } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
 import { BucketStates } from "@zae-limiter/limiter/buckets/distributed/state/bucket-states.ts";
 import { CachedStates } from "@zae-limiter/limiter/buckets/distributed/state/cached-states.ts";
+import { DYNAMODB_TRAITS } from "@zae-limiter/limiter/buckets/distributed/table-traits.ts";
 import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";
 import { configOf } from "@zae-limiter/test-support/table.ts";
 
 export const NOW = 1_800_000_000_000;
+export const RULES = { ...DYNAMODB_TRAITS, ttlMultiplier: 7 };
 const NAME = { entityId: "e", resource: "r" };
 const CONFIG = configOf(["a:10/day"]);
 
@@ -25,7 +27,7 @@ export function shardOf(tokens: number, more: Partial<SeenBucket> = {}): SeenBuc
     link: UNLINKED,
     amountsMilli: [10_000 - Math.round(tokens * 1000)],
     nowMs: NOW,
-    ttlMultiplier: 7,
+    rules: RULES,
   });
   return { ...made, ...more };
 }
@@ -50,7 +52,7 @@ export function situationOf(
   const nowMs = rest.nowMs ?? NOW;
   const clock = () => nowMs;
   const shards = new CachedStates();
-  const states = new BucketStates({ namespaceId: "ns", clock }, shards, 7);
+  const states = new BucketStates({ namespaceId: "ns", clock }, shards, RULES);
   shown.forEach((bucket, shard) => {
     shards.observe(states.idOf(NAME, shard))(bucket, shownMs);
   });
@@ -58,7 +60,7 @@ export function situationOf(
     states,
     nowMs,
     random: () => 0,
-    ttlMultiplier: 7,
+    rules: RULES,
     throttledPauseMs: () => 2,
     isCooled: () => false,
     isUnsettled: () => false,

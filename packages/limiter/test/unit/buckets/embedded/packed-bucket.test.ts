@@ -142,15 +142,15 @@ test("limits are remembered for one generation, and for the very list of a call"
 
 test("a correction consumes more or refunds, and leaves a debt to the slow path", () => {
   const bucket = packed(both(4000, 1000));
-  expect(bucket.correct(CONFIG.limits, [1500, -500], -1, NOW)).toBe(true);
+  expect(bucket.adjust(CONFIG.limits, [1500, -500], -1, NOW)).toBe(true);
   expect(heldIn(bucket)).toEqual([2500, 1500]);
   expect(bucket.unpacked()).toMatchObject({
     events: -1,
     limits: [{ consumedMilli: 1500 }, { consumedMilli: -500 }],
   });
   const before = bucket.text();
-  expect(bucket.correct(CONFIG.limits, [2501, 0], 0, NOW)).toBe(false);
-  expect(bucket.correct([...CONFIG.limits], [1, 0], 0, NOW)).toBe(false);
+  expect(bucket.adjust(CONFIG.limits, [2501, 0], 0, NOW)).toBe(false);
+  expect(bucket.adjust([...CONFIG.limits], [1, 0], 0, NOW)).toBe(false);
   expect(bucket.text()).toBe(before);
 });
 

@@ -4,12 +4,12 @@
 
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import type { RefundWarning } from "@zae-limiter/limiter/buckets/bucket-warning.ts";
-import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
 import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
 import { halveShards } from "@zae-limiter/test-support/force-merge.ts";
 import { splitShard } from "@zae-limiter/test-support/force-split.ts";
 import { lehmer } from "@zae-limiter/test-support/lehmer.ts";
+import { overTable } from "@zae-limiter/test-support/over-table.ts";
 import type { Scheduler } from "fast-check";
 import {
   type Actor,
@@ -91,7 +91,7 @@ export class RaceRun {
     const { clients, limits, parentLimits } = this.#race;
     const random = lehmer(1);
     for (let client = 0; client < clients; client += 1) {
-      const repository = await Repository.over(this.#store, {
+      const repository = await overTable(this.#store, {
         clock: world.clock,
         timer: world.timer,
         random,

@@ -1,10 +1,10 @@
 /**
- * Which actors share a write: the consumes and changes of each are noted where they join a group,
+ * Which actors share a write: the consumes and adjustments of each are noted where they join a group,
  * and each group makes its calls in the name of all its members.
  */
 
+import { Adjuster } from "@zae-limiter/limiter/buckets/distributed/consume/adjuster.ts";
 import { Adjustments } from "@zae-limiter/limiter/buckets/distributed/consume/adjustments.ts";
-import { Changes } from "@zae-limiter/limiter/buckets/distributed/consume/changes.ts";
 import { Consumer } from "@zae-limiter/limiter/buckets/distributed/consume/consumer.ts";
 import { Waiter } from "@zae-limiter/limiter/buckets/distributed/consume/group.ts";
 import type { Member } from "@zae-limiter/limiter/buckets/distributed/consume/step.ts";
@@ -116,16 +116,16 @@ export function followSharers(): void {
       const work = () => spread.call(this, request, member, writes, end);
       return actor === undefined ? work() : ACTOR.run(actor, work);
     });
-    const { write: change, hasArrived } = Changes.prototype;
-    vi.spyOn(Changes.prototype, "write").mockImplementation(function (
-      this: Changes,
+    const { write: change, hasArrived } = Adjuster.prototype;
+    vi.spyOn(Adjuster.prototype, "write").mockImplementation(function (
+      this: Adjuster,
       shared,
       tokens,
     ) {
       return inTheNameOf(shared.shares.map(changeOf), () => change.call(this, shared, tokens));
     });
-    vi.spyOn(Changes.prototype, "hasArrived").mockImplementation(function (
-      this: Changes,
+    vi.spyOn(Adjuster.prototype, "hasArrived").mockImplementation(function (
+      this: Adjuster,
       shared,
       tokens,
     ) {

@@ -1,7 +1,7 @@
-import type { FlagStamps } from "@zae-limiter/limiter/buckets/bucket-admin.ts";
 import { BucketStamps } from "@zae-limiter/limiter/buckets/distributed/admin/bucket-stamps.ts";
 import { BucketItems } from "@zae-limiter/limiter/buckets/distributed/state/bucket-items.ts";
 import { CachedStates } from "@zae-limiter/limiter/buckets/distributed/state/cached-states.ts";
+import type { FlagStamps } from "@zae-limiter/limiter/buckets/python-stamps.ts";
 import type { Value } from "@zae-limiter/limiter/storage/item.ts";
 import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
 import { KEY, NAMESPACE } from "@zae-limiter/test-support/table.ts";
@@ -21,7 +21,8 @@ async function stamped(before: Record<string, Value>, stamps: FlagStamps) {
   await items.put(item);
   const context = { store: items, namespaceId: NAMESPACE, clock: () => NOW, random: () => 0 };
   let writes = 0;
-  await new BucketStamps(context, new BucketItems(context), new CachedStates()).apply({
+  const [found, states] = [new BucketItems(context), new CachedStates()];
+  await new BucketStamps(context, found, states, () => undefined).apply({
     entityId: "e",
     stampsOf: async () => stamps,
     onStamped: () => {

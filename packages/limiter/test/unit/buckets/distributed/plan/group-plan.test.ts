@@ -14,10 +14,10 @@ import { WritePlan } from "@zae-limiter/limiter/buckets/distributed/plan/write-p
 import { sumOf } from "@zae-limiter/limiter/buckets/gating.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import { describe, expect, test } from "vitest";
-import { NOW, requestOf, shardOf } from "../known.ts";
+import { NOW, RULES, requestOf, shardOf } from "../known.ts";
 import { itemOf, limitOf, written, writtenItem } from "../written.ts";
 
-const CONTEXT = { nowMs: NOW, ttlMultiplier: 7 };
+const CONTEXT = { nowMs: NOW, rules: RULES };
 const trustFull = () => true;
 
 test.each([
@@ -123,7 +123,7 @@ describe("a write that failed", () => {
   });
 
   test("a bucket that had too little is full a day later, and not at once", () => {
-    const at = (nowMs: number) => isFullNow(requestOf(1), shardOf(0), { nowMs, ttlMultiplier: 7 });
+    const at = (nowMs: number) => isFullNow(requestOf(1), shardOf(0), { nowMs, rules: RULES });
     expect(at(NOW)).toBe(false);
     expect(at(NOW + 2 * 86_400_000)).toBe(true);
   });

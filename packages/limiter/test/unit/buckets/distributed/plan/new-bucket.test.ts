@@ -2,6 +2,7 @@ import {
   FULL_PYTHON_METER,
   newBucket,
 } from "@zae-limiter/limiter/buckets/distributed/plan/new-bucket.ts";
+import { DYNAMODB_TRAITS } from "@zae-limiter/limiter/buckets/distributed/table-traits.ts";
 import type { BucketConfig, LimitSource } from "@zae-limiter/limiter/buckets/leg.ts";
 import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";
 import { configOf } from "@zae-limiter/test-support/table.ts";
@@ -13,7 +14,8 @@ const NAME = { entityId: "e", resource: "r" };
 
 function made(config: BucketConfig, amountsMilli: readonly number[], ttlMultiplier = 7) {
   const link = { cascade: true, parentId: "team" };
-  return newBucket({ name: NAME, config, link, amountsMilli, nowMs: NOW, ttlMultiplier });
+  const rules = { ...DYNAMODB_TRAITS, ttlMultiplier };
+  return newBucket({ name: NAME, config, link, amountsMilli, nowMs: NOW, rules });
 }
 
 test("a new bucket is full but for what is consumed, and says what it was built from", () => {
@@ -57,7 +59,7 @@ test("an item of a new bucket has neither remainder nor meter nor rebases", () =
   const config = configOf(["a:10/min"]);
   const bucket = newBucket({
     ...{ name: NAME, config, link: UNLINKED, amountsMilli: [1000], nowMs: NOW },
-    ttlMultiplier: 7,
+    rules: { ...DYNAMODB_TRAITS, ttlMultiplier: 7 },
   });
   const item = itemOf(bucket);
   expect(item).toMatchObject({ rf: NOW, b_a_tk: 9000, b_a_tc: 1000, b_a_cp: 10_000 });

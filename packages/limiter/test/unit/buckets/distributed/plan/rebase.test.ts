@@ -14,12 +14,12 @@ import { property } from "@zae-limiter/test-support/property.ts";
 import { configOf } from "@zae-limiter/test-support/table.ts";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { NOW, shardOf } from "../known.ts";
+import { NOW, RULES, shardOf } from "../known.ts";
 import { itemOf, limitOf, written, writtenItem } from "../written.ts";
 
 const DAY_MS = 86_400_000;
 const CONFIG = configOf(["a:10/day"]);
-const CONTEXT: PlanContext = { nowMs: NOW, ttlMultiplier: 7, trustFull: () => true };
+const CONTEXT: PlanContext = { nowMs: NOW, rules: RULES, trustFull: () => true };
 
 function rebased(
   bucket: SeenBucket,

@@ -27,7 +27,7 @@ import { property } from "@zae-limiter/test-support/property.ts";
 import { configOf } from "@zae-limiter/test-support/table.ts";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { NOW, shardOf } from "../known.ts";
+import { NOW, RULES, shardOf } from "../known.ts";
 import { itemOf, limitOf, written, writtenItem } from "../written.ts";
 
 /** 10 tokens a day: a milli-token each 8,640 ms. */
@@ -217,7 +217,7 @@ property(
 
 describe("the change of a limit", () => {
   const DAY_MS = 86_400_000;
-  const CONTEXT: PlanContext = { nowMs: NOW, ttlMultiplier: 7, trustFull: () => true };
+  const CONTEXT: PlanContext = { nowMs: NOW, rules: RULES, trustFull: () => true };
 
   function changed(bucket: SeenBucket, amount: number, more: Partial<PlanContext> = {}) {
     const context = { ...CONTEXT, ...more };
@@ -343,7 +343,7 @@ describe("the change of a limit", () => {
     const renewed = (bucket: SeenBucket, nowMs = NOW, source = config.source) => {
       const plan = new WritePlan();
       const left = leftOf(new Map([["a", balanceAt(bucket, limitOf(bucket), nowMs)]]), new Map());
-      const ttl = planTtl(plan, bucket, { source }, left, { nowMs, ttlMultiplier: 7 });
+      const ttl = planTtl(plan, bucket, { source }, left, { nowMs, rules: RULES });
       return { ttl, change: plan.change };
     };
 

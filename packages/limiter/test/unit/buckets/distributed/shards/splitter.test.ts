@@ -11,6 +11,7 @@ import {
   Splitter,
 } from "@zae-limiter/limiter/buckets/distributed/shards/splitter.ts";
 import { CachedStates } from "@zae-limiter/limiter/buckets/distributed/state/cached-states.ts";
+import { DYNAMODB_TRAITS } from "@zae-limiter/limiter/buckets/distributed/table-traits.ts";
 import { bucketKey } from "@zae-limiter/limiter/records/keys.ts";
 import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
 import { lehmer } from "@zae-limiter/test-support/lehmer.ts";
@@ -29,12 +30,12 @@ test("what was given back while a shard was read is not refused by what the read
             states.changed(KEY.PK, new Map([["a", -1000]]));
             return item;
           }
-        : (items[operation].bind(items) as unknown),
+        : (items[operation]?.bind(items) as unknown),
   });
   const clock = () => table.nowMs;
   const context = { store, namespaceId: NAMESPACE, clock, random: () => 0.5 };
   const timer = { nowMs: clock, sleep: async () => undefined };
-  const options = { onWarning: () => undefined };
+  const options = { ...DYNAMODB_TRAITS, onWarning: () => undefined };
   const splitter = new Splitter(context, states, new LinkChecks(context, states), options);
   await splitter.bringAbout(TARGET, 1, new Deadline(timer, 2000));
   expect(states.get(KEY.PK)?.seenAtMs).toBe(Number.NEGATIVE_INFINITY);
@@ -50,6 +51,7 @@ describe("a split by more than two", () => {
     const notices: SplitNotice[] = [];
     const warnings: string[] = [];
     const splitter = new Splitter(context, states, new LinkChecks(context, states), {
+      ...DYNAMODB_TRAITS,
       maxShards: 32,
       onSplit: (notice) => notices.push(notice),
       onWarning: ({ kind }) => warnings.push(kind),

@@ -4,7 +4,7 @@ import {
   type LegsStep,
   newLegsHistory,
   nextOfLegs,
-} from "@zae-limiter/limiter/buckets/distributed/consume/legs.ts";
+} from "@zae-limiter/limiter/buckets/distributed/consume/cascade-steps.ts";
 import type { Answer } from "@zae-limiter/limiter/buckets/distributed/consume/step.ts";
 import type { Leg } from "@zae-limiter/limiter/buckets/leg.ts";
 import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";

@@ -1,6 +1,6 @@
 /** The part of a partition that a query asks for, as two inclusive ends. */
 
-import type { Query } from "../item-store.ts";
+import type { Query } from "./item-store.ts";
 
 export interface SortRange {
   readonly from?: string;

@@ -1,4 +1,4 @@
-import { isRefund } from "@zae-limiter/limiter/buckets/distributed/consume/changes.ts";
+import { isRefund } from "@zae-limiter/limiter/buckets/distributed/consume/adjuster.ts";
 import {
   decoded,
   type SeenBucket,

@@ -1,5 +1,5 @@
 /**
- * Writes changes after the fact to the shard that a lease has consumed from.
+ * Writes adjustments after the fact to the shard that a lease has consumed from.
  *
  * A refund goes through a transaction with a token, so that it may be repeated when its outcome is
  * unknown. Consuming more is a plain write, and creates a bucket that has expired meanwhile. A
@@ -18,7 +18,7 @@ import type { WriteResult } from "../../../storage/item-store.ts";
 import { amountsByName, takenOf } from "../../gating.ts";
 import type { Adjustment } from "../../leg.ts";
 import { linkInRecord } from "../../link.ts";
-import { planAdjust } from "../plan/consume-plan.ts";
+import { planAdjust } from "../plan/adjust-plan.ts";
 import { newBucket } from "../plan/new-bucket.ts";
 import { decoded, type SeenBucket } from "../plan/seen-bucket.ts";
 import { NO_BUCKET, type WritePlan } from "../plan/write-plan.ts";
@@ -26,6 +26,7 @@ import { TRANSACTED_MS, WRITE_MS } from "../plan/writes-meter.ts";
 import { originOf } from "../shards/shards.ts";
 import type { BucketStates } from "../state/bucket-states.ts";
 import { ShardItems } from "../state/shard-items.ts";
+import type { BucketRules } from "../table-traits.ts";
 import { drive } from "./driver.ts";
 
 const ATTEMPTS_MAX = 50;
@@ -61,19 +62,19 @@ interface Attempt {
   isDone: boolean;
 }
 
-export class Changes {
+export class Adjuster {
   readonly #context: RecordContext;
   readonly #states: BucketStates;
   readonly #items: ShardItems;
-  readonly #ttlMultiplier: number;
+  readonly #rules: BucketRules;
   /** Tokens differ even where random numbers do not, as in simulations. */
   #tokens = 0;
 
-  constructor(context: RecordContext, states: BucketStates, ttlMultiplier: number) {
+  constructor(context: RecordContext, states: BucketStates, rules: BucketRules) {
     this.#context = context;
     this.#states = states;
     this.#items = new ShardItems(context, states.shards);
-    this.#ttlMultiplier = ttlMultiplier;
+    this.#rules = rules;
   }
 
   newTokens(): Tokens {
@@ -138,7 +139,7 @@ export class Changes {
   ): Promise<boolean> {
     if (attempt.isDone || attempt.bucket !== undefined) return false;
     const { timeoutMs } = deadline;
-    const item = await outlivedBucket(this.#context, adjustment, this.#ttlMultiplier, timeoutMs);
+    const item = await outlivedBucket(this.#context, adjustment, this.#rules, timeoutMs);
     if (item === undefined) return false;
     const { ok, item: stored } = await this.#context.store.put(item, [NO_BUCKET], { timeoutMs });
     this.#states.shards.forget(item.PK);
@@ -170,7 +171,7 @@ export class Changes {
     attempt.attempts += 1;
     const plan = planAdjust(bucket, config, deltasMilli, {
       nowMs: this.#context.clock(),
-      ttlMultiplier: this.#ttlMultiplier,
+      rules: this.#rules,
       trustFull: isCached ? this.#states.trustsFull(adjustment, shard) : () => true,
       acquires,
       costMs: isRefund(adjustment) ? TRANSACTED_MS : WRITE_MS,
@@ -259,7 +260,7 @@ export function isRefund({ deltasMilli }: Adjustment): boolean {
 async function outlivedBucket(
   { store, namespaceId, clock }: RecordContext,
   adjustment: Adjustment,
-  ttlMultiplier: number,
+  rules: BucketRules,
   timeoutMs: number,
 ): Promise<Item | undefined> {
   const { entityId, config, deltasMilli } = adjustment;
@@ -273,7 +274,7 @@ async function outlivedBucket(
     link: linkInRecord(record),
     amountsMilli: deltasMilli.map((delta) => Math.max(0, delta)),
     nowMs: clock(),
-    ttlMultiplier,
+    rules,
   });
   return { ...encodeBucket(namespaceId, bucket), ...refundTotals(adjustment) };
 }

@@ -13,7 +13,7 @@ import type { Granted } from "./lease/holding.ts";
 import { Legs, type Target } from "./legs.ts";
 import { Links } from "./links.ts";
 
-export interface ConsumptionOptions {
+export interface ConsumeRoundsOptions {
   readonly speculativeWrites: boolean | undefined;
   readonly missingLimits: MissingLimits | undefined;
   readonly onRefunded: (leg: Leg) => void;
@@ -29,13 +29,13 @@ export interface Refused extends Seen {
 /** How often outdated limits or links are read again. */
 const ROUNDS_MAX = 4;
 
-export class Consumption {
+export class ConsumeRounds {
   readonly legs: Legs;
   readonly #internals: RepositoryInternals;
-  readonly #options: ConsumptionOptions;
+  readonly #options: ConsumeRoundsOptions;
   readonly #links: Links;
 
-  constructor(internals: RepositoryInternals, options: ConsumptionOptions) {
+  constructor(internals: RepositoryInternals, options: ConsumeRoundsOptions) {
     this.#internals = internals;
     this.#options = options;
     this.#links = new Links(internals.buckets, internals.clock);

@@ -1,6 +1,6 @@
 /** The time of a store's server, where this machine's clock is wrong. */
 
-import type { Clock } from "../base/clock.ts";
+import type { Clock } from "../../base/clock.ts";
 
 /** Machines that keep their clock in step differ by less; the server's date has whole seconds. */
 const SKEW_MS_MAX = 2000;

@@ -1,11 +1,11 @@
 /** The snapshots of usage in the items of an embedded store. */
 
-import type { Clock } from "../base/clock.ts";
-import type { SnapshotItems } from "../buckets/embedded/usage-book.ts";
-import { usageWindow } from "../records/usage/usage-item.ts";
-import type { MemoryItemStore } from "../storage/memory/item-store.ts";
-import type { Housekeeping } from "../storage/sqlite/housekeeping.ts";
-import type { ItemRows } from "../storage/sqlite/item-rows.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { SnapshotItems } from "../../buckets/embedded/usage-book.ts";
+import { usageWindow } from "../../records/usage/usage-item.ts";
+import type { MemoryItemStore } from "../../storage/memory/item-store.ts";
+import type { Housekeeping } from "../../storage/sqlite/housekeeping.ts";
+import type { ItemRows } from "../../storage/sqlite/item-rows.ts";
 
 export function memorySnapshots(store: MemoryItemStore): SnapshotItems {
   return {

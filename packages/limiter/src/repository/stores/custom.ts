@@ -1,0 +1,45 @@
+/** A store of the caller's, which no address names: `Repository.over`. */
+
+import { systemRandom } from "../../base/random.ts";
+import { NO_TRAITS } from "../../buckets/distributed/table-traits.ts";
+import type { ItemStore } from "../../storage/item-store.ts";
+import { type Backend, capabilitiesOf, clockOf, type StoreTraits } from "../backend.ts";
+import type { OpenOptions } from "../options.ts";
+
+/** Other processes may use the store too, whatever it is. */
+const TRAITS: StoreTraits = {
+  isShared: true,
+  createsItself: true,
+  writesPerPartition: NO_TRAITS.writesPerPartition,
+};
+
+/** Wraps an open store. Tests with virtual time pass the buckets: they cannot await an import. */
+export async function customBackend(
+  name: string,
+  store: ItemStore,
+  options: OpenOptions,
+  openBuckets?: Backend["openBuckets"],
+): Promise<Backend> {
+  return {
+    name,
+    database: { system: name },
+    traits: TRAITS,
+    store,
+    changes: { by: "feed", store },
+    clock: clockOf(options),
+    random: systemRandom,
+    capabilities: capabilitiesOf({
+      supportsUsageSnapshots: true,
+      supportsInfrastructureManagement: false,
+    }),
+    openBuckets: openBuckets ?? (await distributedBuckets()),
+  };
+}
+
+/** Loads the buckets that are items of the store. */
+async function distributedBuckets(): Promise<Backend["openBuckets"]> {
+  const { DistributedBucketStore } = await import(
+    "../../buckets/distributed/distributed-bucket-store.ts"
+  );
+  return (context, options) => new DistributedBucketStore(context, { ...options, ...NO_TRAITS });
+}

@@ -1,0 +1,39 @@
+/** The parts of stores whose buckets are changed in one step of this process. */
+
+import { type SnapshotItems, usageBook } from "../../buckets/embedded/usage-book.ts";
+import type { CountUsage } from "../../buckets/embedded/usage-tally.ts";
+import { linkInRecord } from "../../buckets/link.ts";
+import { lifeKeys, wasDeleted } from "../../records/entities/deletion-mark.ts";
+import { entityKey, namespaceIdKey } from "../../records/keys.ts";
+import { refuseInactive } from "../../records/namespaces/namespace-state.ts";
+import type { Item, Key } from "../../storage/item.ts";
+import type { OpenOptions } from "../options.ts";
+import type { UsageOptions } from "../usage-options.ts";
+
+/** Counts usage in snapshots, or nothing where none is kept. */
+export function usageCounter(
+  items: SnapshotItems,
+  usage: OpenOptions["usage"],
+  defaults: Required<UsageOptions>,
+): CountUsage {
+  return usage === false ? () => undefined : usageBook(items, { ...defaults, ...usage });
+}
+
+/** Returns how buckets read the records of their entity within the step of the caller. */
+export function recordsIn(read: (key: Key) => Item | undefined, namespaceId: string) {
+  return {
+    /**
+     * Returns the parent of an entity. A bucket is created only after this, so a namespace that was
+     * deleted is refused here: nothing would ever remove its bucket.
+     */
+    recordedLink: (entityId: string) => {
+      refuseInactive(namespaceId, read(namespaceIdKey(namespaceId)));
+      return linkInRecord(read(entityKey(namespaceId, entityId)));
+    },
+    /** Returns whether an entity or its namespace was deleted. */
+    wasDeleted: (entityId: string) => {
+      const [mark, namespace] = lifeKeys(namespaceId, entityId);
+      return wasDeleted(read(mark), read(namespace));
+    },
+  };
+}

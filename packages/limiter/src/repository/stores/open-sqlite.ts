@@ -1,0 +1,45 @@
+/** Opens `sqlite:<file>`. Loaded when a file is first opened. */
+
+import { EmbeddedBucketStore } from "../../buckets/embedded/embedded-bucket-store.ts";
+import { SqliteBucketTable } from "../../buckets/embedded/sqlite-table.ts";
+import type { ScanStore } from "../../storage/scan-store.ts";
+import { openSqlite } from "../../storage/sqlite/connection.ts";
+import { Housekeeping } from "../../storage/sqlite/housekeeping.ts";
+import { ItemRows } from "../../storage/sqlite/item-rows.ts";
+import { adapterOptions, type Backend, capabilitiesOf } from "../backend.ts";
+import type { OpenOptions } from "../options.ts";
+import { recordsIn, usageCounter } from "./embedded.ts";
+import { sqliteSnapshots } from "./snapshot-items.ts";
+import { FILE_USAGE, type FileLocation, sqlite } from "./sqlite.ts";
+
+/** Opens the store in a file, which is created when it is not there. */
+export async function openFile(
+  { path }: FileLocation,
+  options: OpenOptions,
+): Promise<Backend<ScanStore>> {
+  const shared = adapterOptions(options);
+  const { clock, random } = shared;
+  const { store, database } = await openSqlite({ path, ...shared });
+  const rows = new ItemRows(database);
+  const items = sqliteSnapshots(rows, new Housekeeping(database, rows), clock);
+  const countUsage = usageCounter(items, options.usage, FILE_USAGE);
+  return {
+    name: path,
+    database: { system: sqlite.name },
+    traits: sqlite.traits,
+    store,
+    changes: { by: "feed", store },
+    clock,
+    random,
+    capabilities: capabilitiesOf({
+      supportsUsageSnapshots: options.usage !== false,
+      supportsInfrastructureManagement: false,
+    }),
+    openBuckets: ({ namespaceId }, bucketOptions) => {
+      const records = recordsIn((key) => rows.read(key)?.item, namespaceId);
+      const place = { database, namespaceId, clock, countUsage, items };
+      const table = new SqliteBucketTable({ ...place, ...records });
+      return new EmbeddedBucketStore(table, { clock, random, ...bucketOptions });
+    },
+  };
+}

@@ -1,0 +1,52 @@
+/** The feed of a log that any process may append to: it is read page by page, and polled. */
+
+import { stoppable } from "../base/stoppable.ts";
+import type { Timer } from "../base/timer.ts";
+import type { ChangeRecord, ChangesOptions } from "./item-store.ts";
+import type { LogPage, LogStart } from "./item-table.ts";
+
+/** Other processes cannot wake a reader, so it polls. */
+const POLL_MS = 100;
+const PAGE = 100;
+
+export class PolledFeed {
+  readonly #log: (from: LogStart, limit: number) => Promise<LogPage>;
+  readonly #timer: Timer;
+  readonly #closed: AbortSignal;
+  #woken = new AbortController();
+
+  constructor(options: {
+    readonly log: (from: LogStart, limit: number) => Promise<LogPage>;
+    readonly timer: Timer;
+    readonly closed: AbortSignal;
+  }) {
+    this.#log = options.log;
+    this.#timer = options.timer;
+    this.#closed = options.closed;
+  }
+
+  /** Wakes the readers after a change by this process. */
+  wake(): void {
+    this.#woken.abort();
+    this.#woken = new AbortController();
+  }
+
+  read({ from = "now", signal }: ChangesOptions): AsyncIterableIterator<ChangeRecord> {
+    return stoppable((ended) => this.#records(from, ended), this.#closed, signal);
+  }
+
+  async *#records(from: LogStart, ended: AbortSignal): AsyncGenerator<ChangeRecord, undefined> {
+    let start = from;
+    while (!ended.aborted) {
+      const woken = this.#woken.signal;
+      const { records, position } = await this.#log(start, PAGE);
+      for (const record of records) {
+        if (ended.aborted) return;
+        yield record;
+      }
+      const isEnd = records.length === 0 && start !== "now";
+      start = { after: position };
+      if (isEnd) await this.#timer.sleep(POLL_MS, AbortSignal.any([woken, ended]));
+    }
+  }
+}

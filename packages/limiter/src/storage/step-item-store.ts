@@ -1,0 +1,171 @@
+/** The item store over steps: conditions, changes, transactions and queries, written once. */
+
+import { chunksOf } from "../base/bounded.ts";
+import { ValidationError } from "../domain/errors/errors.ts";
+import {
+  checkDistinct,
+  checkKey,
+  checkQuery,
+  checkSnapshot,
+  checkTransaction,
+  checkWrite,
+  keyOfWrite,
+  type ManyWrites,
+  writesIn,
+} from "./checks.ts";
+import type { Item, Key } from "./item.ts";
+import type {
+  CallListener,
+  CallOptions,
+  Change,
+  ChangeRecord,
+  ChangesOptions,
+  Condition,
+  ItemStore,
+  Query,
+  ReadManyOptions,
+  ReadOptions,
+  TransactOptions,
+  TransactResult,
+  Write,
+  WriteResult,
+} from "./item-store.ts";
+import { planWrite, planWrites } from "./plan-writes.ts";
+import { isEmpty, rangeOf } from "./sort-range.ts";
+import type { StepRows, StepTable } from "./step-table.ts";
+import { indexNamed, project } from "./table.ts";
+
+/** Rows that are read at once. */
+const PAGE = 200;
+/** Rows that are written at once; other writers get their turn in between. */
+const BATCH = 100;
+
+export class StepItemStore implements ItemStore {
+  readonly #table: StepTable;
+
+  constructor(table: StepTable) {
+    this.#table = table;
+  }
+
+  listen(listener: CallListener): () => void {
+    return this.#table.listen(listener);
+  }
+
+  async get(key: Key, options: ReadOptions = {}): Promise<Item | undefined> {
+    checkKey(key);
+    const { timeoutMs } = options;
+    return this.#table.peek((rows) => rows.get(key), { operation: "get", timeoutMs, keys: [key] });
+  }
+
+  async getMany(
+    keys: readonly Key[],
+    options: ReadManyOptions = {},
+  ): Promise<(Item | undefined)[]> {
+    if (options.snapshot === true) checkSnapshot(keys);
+    keys.forEach(checkKey);
+    const { timeoutMs } = options;
+    const items: (Item | undefined)[] = [];
+    for (const page of chunksOf(keys, PAGE)) {
+      const read = (rows: StepRows) => page.map((key) => rows.get(key));
+      items.push(
+        ...(await this.#table.peek(read, { operation: "getMany", timeoutMs, keys: page })),
+      );
+    }
+    return items;
+  }
+
+  async put(item: Item, condition?: Condition, options?: CallOptions): Promise<WriteResult> {
+    return this.#write("put", { put: item, condition }, options);
+  }
+
+  async update(
+    key: Key,
+    change: Change,
+    condition?: Condition,
+    options?: CallOptions,
+  ): Promise<WriteResult> {
+    return this.#write("update", { update: key, change, condition }, options);
+  }
+
+  async delete(key: Key, condition?: Condition, options?: CallOptions): Promise<WriteResult> {
+    return this.#write("delete", { delete: key, condition }, options);
+  }
+
+  async transact(writes: readonly Write[], options: TransactOptions = {}): Promise<TransactResult> {
+    checkTransaction(writes);
+    const { timeoutMs, token } = options;
+    return this.#table.step<TransactResult>((rows) => applied(rows, writes), {
+      operation: "transact",
+      timeoutMs,
+      keys: writes.map(keyOfWrite),
+      once: token === undefined ? undefined : { token, repeated: { ok: true } },
+    });
+  }
+
+  async writeMany(writes: ManyWrites): Promise<void> {
+    const all = writesIn(writes);
+    checkDistinct(all.map(keyOfWrite));
+    all.forEach(checkWrite);
+    // Planned before the first batch, so that nothing is written when something cannot be stored.
+    for (const write of all) planWrite(write, undefined);
+    for (const batch of chunksOf(all, BATCH)) {
+      const keys = batch.map(keyOfWrite);
+      await this.#table.step((rows) => applied(rows, batch), { operation: "writeMany", keys });
+    }
+  }
+
+  async *query(query: Query): AsyncGenerator<Item> {
+    checkQuery(query);
+    const { partition, descending = false } = query;
+    const range = rangeOf(query.sort);
+    if (isEmpty(range)) return;
+    const index = query.index === undefined ? undefined : indexNamed(query.index);
+    let { after } = query;
+    if (after !== undefined && index !== undefined && typeof after[index.sort] !== "string") {
+      throw new ValidationError("after", after, `expected an item with the keys of ${index.name}`);
+    }
+    for (let left = query.limit ?? Number.POSITIVE_INFINITY; left > 0; ) {
+      const limit = Math.min(left, PAGE);
+      const { from, to } = range;
+      const place = { index: query.index, partition, from, to, descending, after, limit };
+      const items = await this.#table.page(place, "query");
+      for (const item of items) yield index === undefined ? item : project(index, item);
+      if (items.length < limit) return;
+      after = items.at(-1);
+      left -= items.length;
+    }
+  }
+
+  changes(options: ChangesOptions = {}): AsyncIterableIterator<ChangeRecord> {
+    return this.#table.changes(options);
+  }
+
+  async close(): Promise<void> {
+    await this.#table.close();
+  }
+
+  async #write(operation: string, write: Write, options: CallOptions = {}): Promise<WriteResult> {
+    checkWrite(write);
+    const key = keyOfWrite(write);
+    const { timeoutMs } = options;
+    return this.#table.step(
+      (rows) => {
+        const { ok, before, after } = planWrite(write, rows.get(key));
+        if (ok) rows.set(key, after, true);
+        const item = !ok || "delete" in write ? before : "update" in write ? after : undefined;
+        return { ok, item };
+      },
+      { operation, timeoutMs, keys: [key] },
+    );
+  }
+}
+
+/** Makes all writes if every condition holds, else none. */
+function applied(rows: StepRows, writes: readonly Write[]): TransactResult {
+  const planned = planWrites(writes, (key) => rows.get(key));
+  if (!planned.result.ok) return planned.result;
+  for (const [at, { key, after }] of planned.writes.entries()) {
+    if (!("check" in (writes[at] as Write))) rows.set(key, after, true);
+  }
+  return planned.result;
+}

@@ -1,0 +1,47 @@
+/**
+ * Items that are read and written in steps: work that sees all rows as of one moment and writes them
+ * together. Stores in this process run a step in a transaction; `OptimisticSteps` runs it on cells
+ * that it has read from an `ItemTable`, and again when one has changed.
+ *
+ * Work must be synchronous, must do nothing but read and write rows, and must name the same rows
+ * each time it runs: ids and other random values are made before it.
+ */
+
+import type { Item, Key } from "./item.ts";
+import type { CallListener, ChangeRecord, ChangesOptions } from "./item-store.ts";
+import type { PageRange } from "./item-table.ts";
+
+/** The rows of a step. */
+export interface StepRows {
+  /** Returns an item; `along` are keys that the work will ask for next, if this one is read. */
+  get(key: Key, along?: readonly Key[]): Item | undefined;
+  /** Stores an item, or removes it. */
+  set(key: Key, item: Item | undefined, isLogged: boolean): void;
+  /** Returns whole items of a range; `alongOf` names keys that the work will ask for of each. */
+  page(range: PageRange, alongOf?: (item: Item) => readonly Key[]): readonly Item[];
+}
+
+export interface StepOptions<Result> {
+  /** The name of the operation, for listeners of stores in this process. */
+  readonly operation: string;
+  /** How long the step may take; the store's own setting when absent. */
+  readonly timeoutMs?: number | undefined;
+  /** Rows that the work begins with: they are read together. */
+  readonly keys?: readonly Key[];
+  /** Runs the work once in ten minutes; `repeated` is the result of the other times. */
+  readonly once?: { readonly token: string; readonly repeated: Result } | undefined;
+}
+
+export interface StepTable {
+  /** Runs work that may write. */
+  step<Result>(work: (rows: StepRows) => Result, options: StepOptions<Result>): Promise<Result>;
+  /** Runs work that only reads. */
+  peek<Result>(work: (rows: StepRows) => Result, options: StepOptions<Result>): Promise<Result>;
+  /** Returns a page outside of any step. */
+  page(range: PageRange, operation: string): Promise<readonly Item[]>;
+  /** Returns the feed of changes. */
+  changes(options: ChangesOptions): AsyncIterableIterator<ChangeRecord>;
+  /** Adds a listener for requests to the store; the result removes it. */
+  listen(listener: CallListener): () => void;
+  close(): Promise<void>;
+}
