@@ -385,7 +385,8 @@ describeUnless(first === undefined && "no local DynamoDB runs")("policies", () =
       const handler = createLimitsHandler({
         place: LOCAL_PLACE,
         table,
-        open: () => openAsItIs(tableAt(table, { endpoint: gate.endpoint }), { timeoutMs: TIMEOUT_MS }),
+        open: () =>
+          openAsItIs(tableAt(table, { endpoint: gate.endpoint }), { timeoutMs: TIMEOUT_MS }),
         timer: systemTimer,
         log: () => undefined,
       });

@@ -11,8 +11,8 @@ import {
 import type { Namespace } from "../records/namespaces/namespace-item.ts";
 import { NamespaceRecords, NO_FOLLOWER } from "../records/namespaces/namespaces.ts";
 import { type NewVersion, newVersionItem } from "../records/version-record.ts";
-import { listenTo } from "../storage/call-listeners.ts";
 import { ITEM_ABSENT, type ItemStore } from "../storage/item-store.ts";
+import { type ItemTable, isItemTable } from "../storage/item-table.ts";
 import type { Backend } from "./backend.ts";
 import { environment } from "./environment.ts";
 import type { CreateTableOptions, DynamoOptions, OpenOptions } from "./options.ts";
@@ -91,14 +91,13 @@ export async function preparedTable(
 
 /** Opens a store of the caller's, which is prepared like an embedded one. */
 export async function openCustom(
-  store: ItemStore,
+  store: ItemStore | ItemTable,
   options: OpenOptions,
   name: "custom" | "memory",
   openBuckets?: Backend["openBuckets"],
 ): Promise<Opened> {
   checkItemStore(store);
   checkCustomOptions(options);
-  if (options.onCall !== undefined) listenTo(store, options.onCall);
   const backend = await customBackend(name, store, options, openBuckets);
   return prepare(backend, options, [namespaceNameOf(undefined, options)]);
 }
@@ -166,12 +165,26 @@ const OPERATIONS = [
   "close",
 ] as const satisfies readonly (keyof ItemStore)[];
 
-function checkItemStore(store: ItemStore): void {
+const TABLE_OPERATIONS = [
+  "read",
+  "commit",
+  "page",
+  "log",
+  "close",
+] as const satisfies readonly (keyof ItemTable)[];
+
+function checkItemStore(store: ItemStore | ItemTable): void {
   const given: unknown = store;
-  const isObject = typeof given === "object" && given !== null;
-  const missing = OPERATIONS.filter((name) => !isObject || typeof store[name] !== "function");
+  const methods = (typeof given === "object" && given !== null ? given : {}) as Record<
+    string,
+    unknown
+  >;
+  const isTable = isItemTable(methods);
+  const expected: readonly string[] = isTable ? TABLE_OPERATIONS : OPERATIONS;
+  const missing = expected.filter((name) => typeof methods[name] !== "function");
   if (missing.length === 0) return;
-  const reason = `expected an item store, got ${show(store)} without ${missing.join(", ")}`;
+  const what = isTable ? "an item table" : "an item store";
+  const reason = `expected ${what}, got ${show(store)} without ${missing.join(", ")}`;
   throw new ValidationError("store", store, reason);
 }
 

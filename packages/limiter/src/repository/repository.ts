@@ -16,6 +16,7 @@ import { UsageRecords } from "../records/usage/usage.ts";
 import { decodeVersion, type VersionRecord } from "../records/version-record.ts";
 import { listenTo } from "../storage/call-listeners.ts";
 import type { ItemStore } from "../storage/item-store.ts";
+import type { ItemTable } from "../storage/item-table.ts";
 import type { BackendCapabilities } from "./backend.ts";
 import { INTERNALS, type RepositoryInternals } from "./internals.ts";
 import { createdTable, type Opened, openCustom, openTable, openUrl } from "./opening.ts";
@@ -135,9 +136,9 @@ export class Repository {
   }
 
   /**
-   * Opens any store that keeps the contract of an item store (`zae-limiter/testing` has it). What
-   * is missing is created in it, as in an embedded one. The store belongs to the repository from
-   * then on, and is closed with it.
+   * Opens any store that keeps the contract of an item store or of an item table
+   * (`zae-limiter/testing` has both). Records that are missing are created in it, as in an embedded
+   * one. The store belongs to the repository from then on, and is closed with it.
    *
    * @example
    * ```ts
@@ -148,7 +149,7 @@ export class Repository {
    * await repo.close();
    * ```
    */
-  static async over(store: ItemStore, options: OpenOptions = {}): Promise<Repository> {
+  static async over(store: ItemStore | ItemTable, options: OpenOptions = {}): Promise<Repository> {
     return repositoryOf(await openCustom(store, options, "custom"));
   }
 

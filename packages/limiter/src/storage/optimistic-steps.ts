@@ -152,7 +152,7 @@ export class OptimisticSteps implements StepTable {
     for (const cell of await this.#ask("read", deadline, read, attempt)) cells.keep(cell);
   }
 
-  /** An index may lag or have keys only, so the items of a page are read by their keys. */
+  /** Reads a page. An index may lag, so the items of the page are read by their keys. */
   async #readPage(
     { id, range, alongOf }: MissingPage,
     cells: StepCells,
@@ -160,15 +160,14 @@ export class OptimisticSteps implements StepTable {
     attempt: number,
   ): Promise<void> {
     const page = (options: TableCallOptions) => this.#table.page(range, options);
-    const keys = (await this.#ask("page", deadline, page, attempt)).map(keyOf);
-    if (keys.length > 0) await this.#read(keys, cells, deadline, attempt);
-    const along = keys.flatMap((key) => {
-      const item = cells.known(key);
-      return item === undefined ? [] : (alongOf?.(item) ?? []);
-    });
-    const lacking = cells.unread(along);
+    const items = await this.#ask("page", deadline, page, attempt);
+    cells.keepPage(id, items);
+    if (alongOf === undefined) return;
+    const lacking = cells.unread(items.map(keyOf));
     if (lacking.length > 0) await this.#read(lacking, cells, deadline, attempt);
-    cells.keepPage(id, keys);
+    const found = items.flatMap((item) => cells.known(item) ?? []);
+    const along = cells.unread(found.flatMap(alongOf));
+    if (along.length > 0) await this.#read(along, cells, deadline, attempt);
   }
 
   async #commit(commit: Omit<Commit, "nowMs">, deadline: Deadline, attempt: number) {
@@ -242,7 +241,7 @@ class MissingPage extends Error {
 /** The cells that one attempt of a step has read, and what its last run has used and written. */
 class StepCells implements StepRows {
   readonly #cells = new Map<string, Cell>();
-  readonly #pages = new Map<string, readonly Key[]>();
+  readonly #pages = new Map<string, readonly Item[]>();
   readonly #used = new Set<Cell>();
   readonly #writes = new Map<string, CellWrite>();
 
@@ -267,22 +266,29 @@ class StepCells implements StepRows {
     this.#writes.set(id, { key: keyOf(key), before, after, isLogged });
   }
 
-  page(range: PageRange, alongOf?: (item: Item) => readonly Key[]): readonly Item[] {
+  keys(range: PageRange): readonly Item[] {
     const id = JSON.stringify(range);
-    const keys = this.#pages.get(id);
-    if (keys === undefined) throw new MissingPage(id, range, alongOf);
-    return keys.flatMap((key) => this.get(key) ?? []);
+    const found = this.#pages.get(id);
+    if (found === undefined) throw new MissingPage(id, range, undefined);
+    return found;
+  }
+
+  page(range: PageRange, alongOf: (item: Item) => readonly Key[] = () => []): readonly Item[] {
+    const id = JSON.stringify(range);
+    const found = this.#pages.get(id);
+    if (found === undefined) throw new MissingPage(id, range, alongOf);
+    return found.flatMap((item) => this.get(item) ?? []);
   }
 
   keep(cell: Cell): void {
     this.#cells.set(idOf(cell.key), cell);
   }
 
-  keepPage(id: string, keys: readonly Key[]): void {
-    this.#pages.set(id, keys);
+  keepPage(id: string, items: readonly Item[]): void {
+    this.#pages.set(id, items);
   }
 
-  /** Returns an item that was read, without using it. */
+  /** Returns an item that was read, without making the step depend on it. */
   known(key: Key): Item | undefined {
     return this.#cells.get(idOf(key))?.item;
   }

@@ -17,6 +17,8 @@ export interface StepRows {
   get(key: Key, along?: readonly Key[]): Item | undefined;
   /** Stores an item, or removes it. */
   set(key: Key, item: Item | undefined, isLogged: boolean): void;
+  /** Returns the keys of a range as an index has them: the step does not depend on their items. */
+  keys(range: PageRange): readonly Item[];
   /** Returns whole items of a range; `alongOf` names keys that the work will ask for of each. */
   page(range: PageRange, alongOf?: (item: Item) => readonly Key[]): readonly Item[];
 }

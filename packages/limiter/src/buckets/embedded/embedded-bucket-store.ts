@@ -12,6 +12,7 @@ import type { BucketStore } from "../bucket-store.ts";
 import { bucketTtl } from "../bucket-ttl.ts";
 import type { RefundWarning } from "../bucket-warning.ts";
 import { appliesAnyway, matchConfig } from "../config-match.ts";
+import { type FastPath, NO_FAST_PATH } from "../fast-path.ts";
 import { fits, softNames } from "../gating.ts";
 import { LaterRefunds } from "../later-refunds.ts";
 import type { Adjustment, BucketConfig, Leg, LegOutcome, Link } from "../leg.ts";
@@ -30,6 +31,7 @@ import {
   withTaken,
 } from "./embedded-bucket.ts";
 import { EmbeddedFastPath } from "./embedded-fast-path.ts";
+import type { FastTable } from "./fast-table.ts";
 import { operateRow } from "./row-operation.ts";
 import { hourOf } from "./usage-hour.ts";
 import { asCounted, pendingUsage } from "./usage-tally.ts";
@@ -42,16 +44,19 @@ export interface EmbeddedBucketStoreOptions {
   readonly onWarning: (warning: RefundWarning) => void;
   readonly timer?: Timer;
   readonly random?: Random;
+  /** Decides calls of the fast path, where the table is in this process. */
+  readonly fastTable?: FastTable;
 }
 
 export class EmbeddedBucketStore implements BucketStore {
-  readonly embedded = true;
+  readonly embedded: boolean;
   readonly pythonStamps = undefined;
   readonly #table: BucketTable;
   readonly #clock: Clock;
   readonly #ttlMultiplier: number;
   readonly #later: LaterRefunds;
-  readonly fastPath: EmbeddedFastPath;
+  readonly fastPath: FastPath;
+  readonly #fast: EmbeddedFastPath | undefined;
   readonly uncountedUsage: UncountedUsage = { count: (scope) => this.#countUsage(scope) };
   readonly #closing = new AbortController();
   #relinks = 0;
@@ -60,7 +65,10 @@ export class EmbeddedBucketStore implements BucketStore {
     this.#table = table;
     this.#clock = options.clock;
     this.#ttlMultiplier = options.ttlMultiplier;
-    this.fastPath = new EmbeddedFastPath(table, options.ttlMultiplier);
+    const { fastTable, ttlMultiplier } = options;
+    this.#fast = fastTable && new EmbeddedFastPath(fastTable, ttlMultiplier);
+    this.fastPath = this.#fast ?? NO_FAST_PATH;
+    this.embedded = fastTable !== undefined;
     const { timer = systemTimer, random = systemRandom, onWarning } = options;
     // There is no token here that would tell whether it was written.
     const mayRepeat = ({ nothingWritten }: RateLimiterUnavailable) => nothingWritten;
@@ -88,14 +96,15 @@ export class EmbeddedBucketStore implements BucketStore {
   }
 
   consume(legs: readonly Leg[], options: BucketCallOptions = {}): Promise<ConsumeResult> {
-    return this.#table.step(() => this.#consume(legs, this.#clock()), options.deadline?.timeoutMs);
+    const work = () => this.#consume(legs, this.#clock());
+    return this.#table.step(work, options.deadline?.timeoutMs, legs);
   }
 
   async adjust(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {
     const { entityId, resource, config, deltasMilli, acquires = 0 } = adjustment;
     if (this.fastPath.adjust(adjustment, deltasMilli, acquires)) return;
-    if ((await this.fastPath.adjustShared(adjustment, deltasMilli, acquires)) === true) return;
-    await this.#table.step(() => {
+    if ((await this.#fast?.adjustShared(adjustment, deltasMilli, acquires)) === true) return;
+    const work = () => {
       const now = this.#clock();
       const stored = this.#table.get(entityId, resource);
       const live = alive(stored, now) ?? this.#outlived(adjustment, now);
@@ -106,7 +115,8 @@ export class EmbeddedBucketStore implements BucketStore {
       const limits = bucket.limits.map((limit) => change(limit, deltas.get(limit.name) ?? 0, now));
       const events = bucket.events + acquires;
       this.#write(entityId, resource, { ...bucket, limits, events }, config, now, false);
-    }, options.deadline?.timeoutMs);
+    };
+    await this.#table.step(work, options.deadline?.timeoutMs, [adjustment]);
   }
 
   async refund(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {
@@ -193,8 +203,8 @@ export class EmbeddedBucketStore implements BucketStore {
     }, undefined);
   }
 
-  deleteAll(): Promise<void> {
-    return this.#table.step(() => this.#table.clear(), undefined);
+  async deleteAll(): Promise<void> {
+    while (await this.#table.step(() => this.#table.clear(), undefined));
   }
 
   deleteEntity(entityId: string): Promise<DeletedBuckets> {

@@ -9,13 +9,13 @@ import type {
   FastRequest,
 } from "../fast-path.ts";
 import { softNames } from "../gating.ts";
-import type { BucketTable } from "./bucket-table.ts";
+import type { FastTable } from "./fast-table.ts";
 
 export class EmbeddedFastPath implements FastPath {
-  readonly #table: BucketTable;
+  readonly #table: FastTable;
   readonly #ttlMultiplier: number;
 
-  constructor(table: BucketTable, ttlMultiplier: number) {
+  constructor(table: FastTable, ttlMultiplier: number) {
     this.#table = table;
     this.#ttlMultiplier = ttlMultiplier;
   }

@@ -6,6 +6,7 @@ import type { Link } from "../leg.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";
 import type { EmbeddedBucket } from "./embedded-bucket.ts";
 import { type Ancestors, consumeChain } from "./fast-chain.ts";
+import type { FastTable } from "./fast-table.ts";
 import { type FastConfig, PackedBucket } from "./packed-bucket.ts";
 import type { StepItems } from "./row-operation.ts";
 import { SharedBuilds } from "./shared-builds.ts";
@@ -26,7 +27,7 @@ const ROOM = { kept: 100_000, most: 1_000_000, idleMs: 300_000 };
 const CONSUMES_PER_SWEEP = 512;
 const SWEPT_BY_CONSUMES = 16;
 
-export class MemoryBucketTable implements BucketTable {
+export class MemoryBucketTable implements BucketTable, FastTable {
   readonly isShared = false;
   readonly recordedLink: (entityId: string) => Link;
   readonly wasDeleted: (entityId: string) => boolean;
@@ -186,12 +187,13 @@ export class MemoryBucketTable implements BucketTable {
     this.#lastResource = undefined;
   }
 
-  clear(): void {
+  clear(): boolean {
     this.#resources.clear();
     this.#lastResource = undefined;
     this.#count = 0;
     this.#sorted.clear();
     this.#sweep = undefined;
+    return false;
   }
 
   countUsage(entityId: string, resource: string, usage: PendingUsage): void {

@@ -12,6 +12,7 @@ import { CachedRow } from "./cached-row.ts";
 import { CombinedChanges } from "./combined-changes.ts";
 import type { EmbeddedBucket } from "./embedded-bucket.ts";
 import type { FastConsume } from "./fast-consume.ts";
+import type { FastTable } from "./fast-table.ts";
 import { type FastConfig, PackedBucket } from "./packed-bucket.ts";
 import type { StepItems } from "./row-operation.ts";
 import { SharedBuilds } from "./shared-builds.ts";
@@ -50,7 +51,7 @@ const SQL = {
 
 const CORRECTED = { granted: true } as const;
 
-export class SqliteBucketTable implements BucketTable {
+export class SqliteBucketTable implements BucketTable, FastTable {
   readonly isShared = true;
   readonly recordedLink: (entityId: string) => Link;
   readonly wasDeleted: (entityId: string) => boolean;
@@ -239,8 +240,9 @@ export class SqliteBucketTable implements BucketTable {
     this.#database.prepare(SQL.deleteEntity).run(this.namespaceId, entityId);
   }
 
-  clear(): void {
+  clear(): boolean {
     this.#database.prepare(SQL.clear).run(this.namespaceId);
+    return false;
   }
 
   countUsage(entityId: string, resource: string, usage: PendingUsage): void {

@@ -2,7 +2,9 @@
 
 import { systemRandom } from "../../base/random.ts";
 import { NO_TRAITS } from "../../buckets/distributed/table-traits.ts";
+import { listenTo } from "../../storage/call-listeners.ts";
 import type { ItemStore } from "../../storage/item-store.ts";
+import { type ItemTable, isItemTable } from "../../storage/item-table.ts";
 import { type Backend, capabilitiesOf, clockOf, type StoreTraits } from "../backend.ts";
 import type { OpenOptions } from "../options.ts";
 
@@ -16,10 +18,15 @@ const TRAITS: StoreTraits = {
 /** Wraps an open store. Tests with virtual time pass the buckets: they cannot await an import. */
 export async function customBackend(
   name: string,
-  store: ItemStore,
+  store: ItemStore | ItemTable,
   options: OpenOptions,
   openBuckets?: Backend["openBuckets"],
 ): Promise<Backend> {
+  if (isItemTable(store)) {
+    const { openItemTable } = await import("./open-item-table.ts");
+    return openItemTable(name, store, options);
+  }
+  if (options.onCall !== undefined) listenTo(store, options.onCall);
   return {
     name,
     database: { system: name },

@@ -19,21 +19,28 @@ export function usageCounter(
   return usage === false ? () => undefined : usageBook(items, { ...defaults, ...usage });
 }
 
-/** Returns how buckets read the records of their entity within the step of the caller. */
-export function recordsIn(read: (key: Key) => Item | undefined, namespaceId: string) {
+/**
+ * Returns how buckets read the records of their entity within the step of the caller. `along` are
+ * keys that are asked for next.
+ */
+export function recordsIn(
+  read: (key: Key, along: readonly Key[]) => Item | undefined,
+  namespaceId: string,
+) {
   return {
     /**
      * Returns the parent of an entity. A bucket is created only after this, so a namespace that was
      * deleted is refused here: nothing would ever remove its bucket.
      */
     recordedLink: (entityId: string) => {
-      refuseInactive(namespaceId, read(namespaceIdKey(namespaceId)));
-      return linkInRecord(read(entityKey(namespaceId, entityId)));
+      const entity = entityKey(namespaceId, entityId);
+      refuseInactive(namespaceId, read(namespaceIdKey(namespaceId), [entity]));
+      return linkInRecord(read(entity, []));
     },
     /** Returns whether an entity or its namespace was deleted. */
     wasDeleted: (entityId: string) => {
       const [mark, namespace] = lifeKeys(namespaceId, entityId);
-      return wasDeleted(read(mark), read(namespace));
+      return wasDeleted(read(mark, [namespace]), read(namespace, []));
     },
   };
 }

@@ -43,7 +43,7 @@ export async function openMemory(
         items,
         refuseClosed: () => store.refuseClosed(),
       });
-      return new EmbeddedBucketStore(table, { clock, random, ...bucketOptions });
+      return new EmbeddedBucketStore(table, { clock, random, fastTable: table, ...bucketOptions });
     },
   };
 }

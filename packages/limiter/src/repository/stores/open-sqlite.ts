@@ -39,7 +39,7 @@ export async function openFile(
       const records = recordsIn((key) => rows.read(key)?.item, namespaceId);
       const place = { database, namespaceId, clock, countUsage, items };
       const table = new SqliteBucketTable({ ...place, ...records });
-      return new EmbeddedBucketStore(table, { clock, random, ...bucketOptions });
+      return new EmbeddedBucketStore(table, { clock, random, fastTable: table, ...bucketOptions });
     },
   };
 }

@@ -116,7 +116,12 @@ export function embeddedSubject(options: SubjectOptions): Subject {
     items: { read: () => undefined, update: () => undefined },
     refuseClosed: () => undefined,
   });
-  const store = new EmbeddedBucketStore(table, { clock, ttlMultiplier, onWarning: refuseWarning });
+  const store = new EmbeddedBucketStore(table, {
+    clock,
+    ttlMultiplier,
+    onWarning: refuseWarning,
+    fastTable: table,
+  });
   return {
     clients: [store],
     observer: store,

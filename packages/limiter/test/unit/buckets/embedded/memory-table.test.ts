@@ -26,7 +26,12 @@ function opened() {
     room: ROOM,
   });
   const onWarning = () => undefined;
-  const store = new EmbeddedBucketStore(table, { clock, ttlMultiplier: 100, onWarning });
+  const store = new EmbeddedBucketStore(table, {
+    clock,
+    ttlMultiplier: 100,
+    onWarning,
+    fastTable: table,
+  });
   const limits = [Limit.parse("rpm:60")];
   const config = { limits, source: "system", version: 1 } as const;
   const consume = async (entityId: string, tokens = 1) => {

@@ -1,0 +1,316 @@
+/**
+ * The buckets of one namespace as items of a step table, which may be behind a network. A row is an
+ * item with the text that SQLite has in a column; it is not logged, and has no `ttl` of the store:
+ * its usage is counted before it goes.
+ */
+
+import type { Clock } from "../../base/clock.ts";
+import { WINDOW_TYPES, windowStartMs } from "../../core/windows.ts";
+import { invariant } from "../../domain/check.ts";
+import { DamagedRecordError, RateLimiterUnavailable } from "../../domain/errors/errors.ts";
+import { usageKey, usageWindow } from "../../records/usage/usage-item.ts";
+import { applyChange } from "../../storage/evaluate.ts";
+import { type Item, type Key, keyOf } from "../../storage/item.ts";
+import type { PageRange } from "../../storage/item-table.ts";
+import { rangeOf } from "../../storage/sort-range.ts";
+import type { StepRows, StepTable } from "../../storage/step-table.ts";
+import type { Link } from "../leg.ts";
+import { decodeRow, encodeRow } from "./bucket-row.ts";
+import type { BucketId, BucketRow, BucketTable } from "./bucket-table.ts";
+import type { EmbeddedBucket } from "./embedded-bucket.ts";
+import type { StepItems } from "./row-operation.ts";
+import { SweepClock } from "./sweep-clock.ts";
+import type { SnapshotItems } from "./usage-book.ts";
+import { type CountUsage, type PendingUsage, pendingUsage } from "./usage-tally.ts";
+
+/** Rows of a list that are read together, and then compared together. */
+const PAGE = 25;
+/** Keys that are listed at once. */
+const KEYS = 1000;
+/** Expired rows are looked for once in this many steps, and at most `SWEPT` are removed. */
+const STEPS_PER_SWEEP = 64;
+const SWEPT = 64;
+/** Digits of an epoch second as text that sorts. */
+const SECOND_DIGITS = 12;
+
+/** The rows of the step that is running; a step is synchronous, so there is one at a time. */
+export class RunningStep {
+  #rows: StepRows | undefined;
+
+  get rows(): StepRows {
+    invariant(this.#rows !== undefined, "rows are read outside of a step");
+    return this.#rows;
+  }
+
+  during<Result>(rows: StepRows, work: () => Result): Result {
+    this.#rows = rows;
+    try {
+      return work();
+    } finally {
+      this.#rows = undefined;
+    }
+  }
+}
+
+/** Returns the snapshots of usage among the items of a step table. */
+export function stepSnapshots(running: RunningStep): SnapshotItems {
+  const read = (key: Key) => running.rows.get(key);
+  return {
+    read,
+    update: (key, change) => running.rows.set(key, applyChange(key, read(key), change), true),
+    remove: (key) => running.rows.set(key, undefined, true),
+    countEntities: (subject, type, startMs) => {
+      const { partition, prefix } = usageWindow(subject, type, startMs);
+      const { from, to } = rangeOf({ beginsWith: prefix });
+      const range = rangeIn("GSI2", partition, { from, to, limit: KEYS });
+      return everyPage(running, range).length;
+    },
+  };
+}
+
+export interface StepBucketsOptions {
+  readonly steps: StepTable;
+  readonly running: RunningStep;
+  readonly namespaceId: string;
+  readonly clock: Clock;
+  readonly items: StepItems;
+  readonly countUsage: CountUsage;
+  readonly recordedLink: (entityId: string) => Link;
+  readonly wasDeleted: (entityId: string) => boolean;
+}
+
+export class StepBuckets implements BucketTable {
+  readonly namespaceId: string;
+  readonly items: StepItems;
+  readonly recordedLink: (entityId: string) => Link;
+  readonly wasDeleted: (entityId: string) => boolean;
+  readonly #steps: StepTable;
+  readonly #running: RunningStep;
+  readonly #countUsage: CountUsage;
+  readonly #sweepClock: SweepClock;
+  #stepCount = 0;
+
+  constructor(options: StepBucketsOptions) {
+    this.namespaceId = options.namespaceId;
+    this.items = options.items;
+    this.recordedLink = options.recordedLink;
+    this.wasDeleted = options.wasDeleted;
+    this.#steps = options.steps;
+    this.#running = options.running;
+    this.#countUsage = options.countUsage;
+    this.#sweepClock = new SweepClock(options.clock);
+  }
+
+  get(entityId: string, resource: string): EmbeddedBucket | undefined {
+    const item = this.#running.rows.get(this.#keyOf(entityId, resource));
+    return item === undefined ? undefined : bucketOf(item);
+  }
+
+  set(entityId: string, resource: string, bucket: EmbeddedBucket): void {
+    const key = this.#keyOf(entityId, resource);
+    const { ttl } = bucket;
+    const item: Item = {
+      ...key,
+      entity_id: entityId,
+      resource,
+      state: encodeRow(bucket),
+      GSI2PK: this.#resourcePartition(resource),
+      GSI2SK: entityId,
+      GSI3PK: this.#allPartition,
+      GSI3SK: resource,
+      ...(ttl === undefined
+        ? {}
+        : { expires: ttl, GSI1PK: this.#expiringPartition, GSI1SK: secondText(ttl) }),
+    };
+    this.#running.rows.set(key, item, false);
+  }
+
+  delete(entityId: string, resource: string): void {
+    this.#running.rows.set(this.#keyOf(entityId, resource), undefined, false);
+  }
+
+  deleteEntity(entityId: string): void {
+    for (const item of everyPage(this.#running, this.#entityRange(entityId, KEYS))) {
+      this.#running.rows.set(keyOf(item), undefined, false);
+    }
+  }
+
+  clear(): boolean {
+    const range = rangeIn("GSI3", this.#allPartition, { limit: PAGE });
+    const found = this.#running.rows.keys(range);
+    for (const item of found) this.#running.rows.set(keyOf(item), undefined, false);
+    return found.length === PAGE;
+  }
+
+  ofEntity(entityId: string): readonly BucketRow[] {
+    const rows: BucketRow[] = [];
+    for (let after: Item | undefined; ; ) {
+      const range = { ...this.#entityRange(entityId, PAGE), after };
+      const items = this.#running.rows.page(range, (item) => this.#usageKeysOf(item));
+      rows.push(...items.flatMap(listedRow));
+      const keys = this.#running.rows.keys(range);
+      if (keys.length < PAGE) return rows;
+      after = placeOf(keys.at(-1));
+    }
+  }
+
+  /** A page without any row that can be read ends the list, so such pages are passed over. */
+  ofResource(resource: string, after: string | undefined): readonly BucketRow[] {
+    const partition = this.#resourcePartition(resource);
+    const key = after === undefined ? undefined : this.#keyOf(after, resource);
+    let last = key && { ...key, GSI2PK: partition, GSI2SK: after as string };
+    for (;;) {
+      const range = rangeIn("GSI2", partition, { after: last, limit: PAGE });
+      const items = this.#running.rows.page(range, (item) => this.#usageKeysOf(item));
+      const rows = items.flatMap(listedRow);
+      const keys = this.#running.rows.keys(range);
+      if (rows.length > 0 || keys.length < PAGE) return rows;
+      last = placeOf(keys.at(-1)) as typeof last;
+    }
+  }
+
+  resources(): readonly string[] {
+    const found: string[] = [];
+    for (;;) {
+      const last = found.at(-1);
+      // Goes from one resource to the next in the index, however many buckets each has.
+      const from = last === undefined ? undefined : `${last}\u0001`;
+      const [next] = this.#running.rows.keys(
+        rangeIn("GSI3", this.#allPartition, { from, limit: 1 }),
+      );
+      if (next === undefined) return found;
+      found.push(String(next["GSI3SK"]));
+    }
+  }
+
+  countUsage(entityId: string, resource: string, usage: PendingUsage): void {
+    const subject = { namespaceId: this.namespaceId, entityId, resource };
+    const [first, ...along] = usageKeys(subject, usage.atMs);
+    if (first !== undefined) this.#running.rows.get(first, along);
+    this.#countUsage(subject, usage);
+  }
+
+  async step<T>(
+    work: () => T,
+    timeoutMs: number | undefined,
+    first: readonly BucketId[] = [],
+  ): Promise<T> {
+    const keys = first.map(({ entityId, resource }) => this.#keyOf(entityId, resource));
+    const options = { operation: "step", timeoutMs, keys };
+    const result = await this.#steps.step((rows) => this.#running.during(rows, work), options);
+    this.#stepCount += 1;
+    if (this.#stepCount % STEPS_PER_SWEEP === 0) await this.#sweep();
+    return result;
+  }
+
+  peek<T>(work: () => T, timeoutMs: number | undefined): Promise<T> {
+    const options = { operation: "peek", timeoutMs };
+    return this.#steps.peek((rows) => this.#running.during(rows, work), options);
+  }
+
+  /** Removes buckets whose time is over, once their usage is counted. */
+  async #sweep(): Promise<void> {
+    const nowMs = this.#sweepClock.nowMs();
+    if (nowMs === undefined) return;
+    const nowSeconds = Math.floor(nowMs / 1000);
+    const place = { to: secondText(nowSeconds), limit: SWEPT };
+    const range = rangeIn("GSI1", this.#expiringPartition, place);
+    const work = () => {
+      for (const item of this.#running.rows.page(range, (row) => this.#usageKeysOf(row))) {
+        const { expires } = item;
+        if (typeof expires !== "number" || expires > nowSeconds) continue;
+        const [row] = listedRow(item);
+        const usage = row === undefined ? undefined : pendingUsage(row.bucket);
+        if (row !== undefined && usage !== undefined) {
+          this.countUsage(row.entityId, row.resource, usage);
+        }
+        this.#running.rows.set(keyOf(item), undefined, false);
+      }
+    };
+    try {
+      await this.#steps.step((rows) => this.#running.during(rows, work), { operation: "sweep" });
+    } catch (error) {
+      // The step before it is done; a later one sweeps.
+      if (!(error instanceof RateLimiterUnavailable)) throw error;
+    }
+  }
+
+  /** Returns the snapshots that a row is counted in, when it has usage to count. */
+  #usageKeysOf(item: Item): readonly Key[] {
+    const [row] = listedRow(item);
+    const usage = row === undefined ? undefined : pendingUsage(row.bucket);
+    if (row === undefined || usage === undefined) return [];
+    const { entityId, resource } = row;
+    return usageKeys({ namespaceId: this.namespaceId, entityId, resource }, usage.atMs);
+  }
+
+  get #allPartition(): string {
+    return `${this.namespaceId}/ROWS`;
+  }
+
+  get #expiringPartition(): string {
+    return `${this.namespaceId}/ROWS#EXPIRING`;
+  }
+
+  #resourcePartition(resource: string): string {
+    return `${this.namespaceId}/ROWS#RESOURCE#${resource}`;
+  }
+
+  #entityRange(entityId: string, limit: number): PageRange {
+    return rangeIn(undefined, `${this.namespaceId}/ROW#${entityId}`, { limit });
+  }
+
+  #keyOf(entityId: string, resource: string): Key {
+    return { PK: `${this.namespaceId}/ROW#${entityId}`, SK: `#ROW#${resource}` };
+  }
+}
+
+function usageKeys(subject: Parameters<CountUsage>[0], atMs: number): readonly Key[] {
+  return WINDOW_TYPES.map((type) => usageKey(subject, type, windowStartMs(type, atMs)));
+}
+
+/** Returns the keys of a range, page by page. */
+function everyPage(running: RunningStep, range: PageRange): readonly Item[] {
+  const found: Item[] = [];
+  for (let { after } = range; ; ) {
+    const page = running.rows.keys({ ...range, after });
+    found.push(...page);
+    if (page.length < range.limit) return found;
+    after = placeOf(page.at(-1));
+  }
+}
+
+function rangeIn(
+  index: PageRange["index"],
+  partition: string,
+  { from, to, after, limit }: Partial<PageRange> & Pick<PageRange, "limit">,
+): PageRange {
+  return { index, partition, from, to, descending: false, after, limit };
+}
+
+/** Returns the place of an item in the table and in all indexes. */
+function placeOf(item: Item | undefined): Item | undefined {
+  if (item === undefined) return undefined;
+  const names = Object.keys(item).filter((name) => /^(?:GSI\d)?[PS]K$/.test(name));
+  return Object.fromEntries(names.map((name) => [name, item[name]])) as unknown as Item;
+}
+
+function secondText(seconds: number): string {
+  return String(seconds).padStart(SECOND_DIGITS, "0");
+}
+
+/** One row of a list; none where it is damaged, so that it does not hide all others. */
+function listedRow(item: Item): BucketRow[] {
+  try {
+    const bucket = bucketOf(item);
+    return [{ entityId: String(item["entity_id"]), resource: String(item["resource"]), bucket }];
+  } catch (error) {
+    if (!(error instanceof DamagedRecordError)) throw error;
+    return [];
+  }
+}
+
+function bucketOf({ entity_id, resource, state, expires }: Item): EmbeddedBucket {
+  const where = `the bucket ${String(resource)} ${String(entity_id)}`;
+  return decodeRow(String(state), typeof expires === "number" ? expires : null, where);
+}
