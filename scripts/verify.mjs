@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { compile } from "./compile.mjs";
+import { writeTestTime } from "./house/test-time.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const scratch = mkdtempSync(join(tmpdir(), "zae-limiter-verify-"));
@@ -91,12 +92,15 @@ async function check() {
 }
 
 async function verify(withTests) {
+  const startedAt = performance.now();
   console.log(`Node.js ${process.versions.node}`);
   const checked = await check();
   if (checked !== 0 || !withTests) return checked;
   await compile(compiled, { inPlaceOfSources: true });
   const code = await step("tests", TESTS, { show: true, env: { ZAEL_COMPILED: compiled } });
-  console.log(closingLine(code));
+  const result = closingLine(code);
+  console.log(result);
+  writeTestTime((performance.now() - startedAt) / 1000, result);
   return code;
 }
 

@@ -1,8 +1,8 @@
-/** Writes the API reference into `content/reference/api`, from the types in `src/`. */
+/** Writes the API reference into `content/reference/api`, from the types of the sources. */
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { Application, Converter, ReflectionKind } from "typedoc";
-import { manifest } from "../scripts/entry-points.mjs";
+import { manifest, sourcePath } from "../scripts/entry-points.mjs";
 import { content, repository, root } from "./pages.mjs";
 
 /** `zae-limiter`, `zae-limiter/express`, … and the source file behind each of them. */
@@ -10,7 +10,7 @@ const entries = new Map(
   Object.entries(manifest.exports)
     .map(([name, path]) => [name, /^\.\/dist\/(.+)\.js$/.exec(path)?.[1]])
     .filter(([, path]) => path !== undefined)
-    .map(([name, path]) => [path, join(manifest.name, name)]),
+    .map(([name, path]) => [sourcePath(path), join(manifest.name, name)]),
 );
 
 /** Writes the pages. Throws when the sources do not compile. */
@@ -20,13 +20,13 @@ export async function writeApi() {
   const app = await Application.bootstrapWithPlugins({
     out,
     plugin: ["typedoc-plugin-markdown", "typedoc-vitepress-theme"],
-    entryPoints: [...entries.keys()].map((path) => join(root, `src/${path}.ts`)),
+    entryPoints: [...entries.keys()].map((path) => join(root, `${path}.ts`)),
     tsconfig: join(root, "tsconfig.build.json"),
-    basePath: join(root, "src"),
+    basePath: root,
     readme: "none",
     name: "API",
     disableSources: false,
-    sourceLinkTemplate: `${repository}/blob/main/src/{path}#L{line}`,
+    sourceLinkTemplate: `${repository}/blob/main/{path}#L{line}`,
     gitRevision: "main",
     disableGit: true,
     excludePrivate: true,

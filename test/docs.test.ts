@@ -11,20 +11,33 @@ import { STORES } from "@zae-limiter/limiter/repository/stores/stores.ts";
 import { describe, expect, test } from "vitest";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const ROOMS = readdirSync(join(ROOT, "packages"));
 const DOCUMENTS = [
   ...readdirSync(ROOT),
-  ...readdirSync(join(ROOT, "docs"), { recursive: true }).map((path) => join("docs", String(path))),
-  "packages/simulator/README.md",
-  ...readdirSync(join(ROOT, "examples"), { recursive: true }).map((path) => `examples/${path}`),
+  ...filesBelow("docs"),
+  ...ROOMS.map((room) => `packages/${room}/README.md`),
+  ...filesBelow("examples"),
 ]
-  .filter((path) => path.endsWith(".md") && !path.includes("node_modules"))
+  .filter((path) => path.endsWith(".md"))
   .map((path) => join(ROOT, path));
+const TESTS = [
+  ...filesBelow("test"),
+  ...ROOMS.flatMap((room) => filesBelow(`packages/${room}/test`)),
+];
+const SOURCES = [
+  ...filesBelow("src"),
+  ...ROOMS.flatMap((room) => filesBelow(`packages/${room}/src`)),
+];
+/** Documents about the code as it is; the others tell how it was. */
+const MAPS = DOCUMENTS.filter((path) => !path.endsWith("CHANGELOG.md"));
 const LINK_PATTERN = /\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g;
 /** The codes at the end of a title, such as `(A190, B28)` or `(op 18, 19)`. */
 const CODES_PATTERN = /\((?:(?:op )?[A-Z]?\d{1,3}(?:, )?)+\)["'`]/g;
 const CODE_PATTERN = /\b(?:[A-Z]|op )\d{1,3}\b/g;
 /** A source file in backticks, with or without its folder. */
-const SOURCE_PATTERN = /`([\w./-]+\.ts)`/g;
+const SOURCE_PATTERN = /`([\w./-]+\.tsx?)`/g;
+/** A path from the root in backticks, such as `packages/cli/src/frame` or `test/{unit,types}`. */
+const PATH_PATTERN = /`((?:packages|src|test|bench|scripts|docs|examples)\/[\w./{},-]*)`/g;
 const COLUMNS_MAX = 100;
 const RECORD_LINES_MAX = 100;
 
@@ -116,17 +129,16 @@ describe("the documents", () => {
     const text = readFileSync(join(ROOT, "docs/operators/security.md"), "utf8");
     const named = new Set([...text.matchAll(/`([\w-]+\.test\.ts)`/g)].map(([, name]) => name));
     expect(named.size).toBeGreaterThan(20);
-    const found = new Set(readdirSync(join(ROOT, "test"), { recursive: true }).map(nameOf));
+    const found = new Set(TESTS.map(nameOf));
     expect([...named].filter((name) => !found.has(name as string))).toEqual([]);
   });
 
   test("docs/behaviour.md explains every code at the end of a test title", () => {
     const page = readFileSync(join(ROOT, "docs/behaviour.md"), "utf8");
     const explained = new Set(page.match(CODE_PATTERN));
-    const names = readdirSync(join(ROOT, "test"), { recursive: true }).map(String);
-    const titles = names
-      .filter((name) => name.endsWith(".test.ts"))
-      .flatMap((name) => readFileSync(join(ROOT, "test", name), "utf8").match(CODES_PATTERN) ?? []);
+    const titles = TESTS.filter((path) => path.endsWith(".test.ts")).flatMap(
+      (path) => readFileSync(join(ROOT, path), "utf8").match(CODES_PATTERN) ?? [],
+    );
     const codes = new Set(titles.flatMap(codesOf));
     expect(codes.size).toBeGreaterThan(200);
     expect([...codes].filter((code) => !explained.has(code))).toEqual([]);
@@ -135,9 +147,8 @@ describe("the documents", () => {
   test("docs/operators/runbooks/warnings.md has a section for every code of a warning", () => {
     const page = readFileSync(join(ROOT, "docs/operators/runbooks/warnings.md"), "utf8");
     const headings = [...page.matchAll(/^## (.+)$/gm)].flatMap(([, text = ""]) => text.split(", "));
-    const sources = readdirSync(join(ROOT, "src"), { recursive: true })
-      .filter((path) => String(path).endsWith(".ts"))
-      .map((path) => readFileSync(join(ROOT, "src", String(path)), "utf8"))
+    const sources = SOURCES.filter((path) => path.endsWith(".ts"))
+      .map((path) => readFileSync(join(ROOT, path), "utf8"))
       .filter((text) => text.includes("emitWarning("));
     const codes = sources.flatMap((text) => [...text.matchAll(/"ZAEL_([A-Z_]+)"/g)]);
     expect(codes.length).toBeGreaterThan(8);
@@ -145,19 +156,32 @@ describe("the documents", () => {
     expect(missing.filter((code) => !headings.includes(code))).toEqual([]);
   });
 
-  test("every source file that the architecture and the decisions name exists", () => {
-    const folders = ["src", "test", "simulator", "web"];
-    const files = new Set(
-      folders.flatMap((folder) => readdirSync(join(ROOT, folder), { recursive: true }).map(nameOf)),
-    );
-    const maps = DOCUMENTS.filter((path) => /\/adr\/|\/[A-Z]+\.md$/.test(path)).filter(
-      (path) => !path.endsWith("CHANGELOG.md"),
-    );
-    const missing = maps.flatMap((path) =>
+  test("every source file that a document names exists, in the folder that it names", () => {
+    const files = [
+      ...SOURCES,
+      ...TESTS,
+      ...ROOMS.flatMap((room) => filesBelow(`packages/${room}/page`)),
+    ].map((path) => `/${path}`);
+    const missing = MAPS.flatMap((path) =>
       [...readFileSync(path, "utf8").matchAll(SOURCE_PATTERN)]
-        .map(([, named = ""]) => nameOf(named))
-        .filter((name) => !files.has(name))
-        .map((name) => `${nameOf(path)}: ${name}`),
+        .map(([, named = ""]) => named)
+        .filter((named) => !files.some((file) => file.endsWith(`/${named}`)))
+        .map((named) => `${nameOf(path)}: ${named}`),
+    );
+    expect(missing).toEqual([]);
+  });
+
+  test("every path that a document names exists, from the root or from the room of a README", () => {
+    const named = MAPS.flatMap((path) =>
+      [...readFileSync(path, "utf8").matchAll(PATH_PATTERN)]
+        .flatMap(([, pattern = ""]) => alternativesOf(pattern))
+        .map((target) => ({ path, target })),
+    );
+    expect(named.length).toBeGreaterThan(60);
+    const places = (path: string) =>
+      nameOf(path) === "README.md" ? [ROOT, dirname(path)] : [ROOT];
+    const missing = named.filter(
+      ({ path, target }) => !places(path).some((place) => existsSync(join(place, target))),
     );
     expect(missing).toEqual([]);
   });
@@ -223,6 +247,20 @@ function codesOf(title: string): readonly string[] {
   return title.replaceAll(/(?<=op [\d, ]*), (?=\d)/g, ", op ").match(CODE_PATTERN) ?? [];
 }
 
-function nameOf(path: string | Buffer): string {
-  return basename(String(path));
+/** Returns the paths that a path with one list in braces stands for. */
+function alternativesOf(pattern: string): readonly string[] {
+  const [, before = "", list, after = ""] = /^([^{]*)\{([^}]*)\}(.*)$/.exec(pattern) ?? [];
+  return list?.split(",").map((each) => `${before}${each}${after}`) ?? [pattern];
+}
+
+/** Returns the files below a folder, as paths from the root; none when there is no such folder. */
+function filesBelow(folder: string): readonly string[] {
+  if (!existsSync(join(ROOT, folder))) return [];
+  return readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
+    .filter((path) => !path.includes("node_modules"))
+    .map((path) => `${folder}/${path.replaceAll("\\", "/")}`);
+}
+
+function nameOf(path: string): string {
+  return basename(path);
 }

@@ -78,6 +78,7 @@ const CONTRIBUTING = [
   page("Contributing", "contributing/index"),
   page("Architecture", "contributing/architecture"),
   page("Testing", "contributing/testing"),
+  page("The state of the house", "contributing/house"),
   page("The simulator", "contributing/simulator"),
   page("Behaviour", "behaviour"),
   page("Reporting a weakness", "contributing/reporting"),
