@@ -25,7 +25,7 @@ export interface Violation {
 }
 
 /** The folders of sources: the one of the package, then the one of each room. */
-export function sourceFolders(root: string): string[] {
+function sourceFolders(root: string): string[] {
   return ["src", ...readdirSync(join(root, "packages")).map((room) => `packages/${room}/src`)];
 }
 

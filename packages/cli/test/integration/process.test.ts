@@ -146,7 +146,8 @@ describe("start-up", () => {
     const modules = out.split("\n");
     expect(modules).toContain("cli/commands/records/resource.js");
     // Those two make commands of its own group.
-    const others = /@aws|smithy|cli-table3|clack|undici|yaml|commands\/(?!records\/(?:resource|cascade|switch))/;
+    const others =
+      /@aws|smithy|cli-table3|clack|undici|yaml|commands\/(?!records\/(?:resource|cascade|switch))/;
     expect(modules.filter((name) => others.test(name))).toEqual([]);
   });
 });

@@ -72,10 +72,10 @@ export interface Commit {
 }
 
 /**
- * `done`: all writes are stored, and logged. `changed`: a cell has another revision, and nothing was
- * written. `repeated`: a commit with this token was done in the last ten minutes, and nothing was
- * written; the token is looked for before the cells are compared. A commit without writes stores no
- * token.
+ * `done`: all writes are stored, and logged. `changed`: a cell has another revision, and nothing
+ * was written. `repeated`: a commit with this token was done in the last ten minutes, and nothing
+ * was written; the token is looked for before the cells are compared. A commit without writes
+ * stores no token.
  */
 export type CommitResult = "done" | "changed" | "repeated";
 
@@ -104,7 +104,7 @@ export type LogStart = "now" | "oldest" | { readonly after: string };
 export interface LogPage {
   /** The changes in their order; none where the log ends. */
   readonly records: readonly ChangeRecord[];
-  /** Where the next page begins: the position of the last record, or the start that was asked for. */
+  /** Where the next page begins: after the last record, or at the start that was asked for. */
   readonly position: string;
 }
 

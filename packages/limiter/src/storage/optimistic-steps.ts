@@ -1,7 +1,8 @@
 /**
- * Steps on an `ItemTable`, which may be behind a network. Work is synchronous: where it needs a cell
- * that was not read yet, it stops, the cell is read, and the work runs again from the beginning.
- * What its last run has written is committed on condition that every cell it used is unchanged.
+ * Steps on an `ItemTable`, which may be behind a network. Work is synchronous: where it needs a
+ * cell that was not read yet, it stops, the cell is read, and the work runs again from the
+ * beginning. What its last run has written is committed on condition that every cell it used is
+ * unchanged.
  */
 
 import { isDeepStrictEqual } from "node:util";
@@ -30,7 +31,7 @@ const TIMEOUT_MS = 2000;
 /** Conflicts after which a step waits before it runs again, and the longest such wait. */
 const HASTY_ATTEMPTS = 2;
 const PAUSE_MS_MAX = 32;
-/** Reads after which work that asks for ever more rows is taken for broken. */
+/** Reads after which work that asks for new rows each time is taken for broken. */
 const READS_MAX = 10_000;
 
 export interface OptimisticStepsOptions {

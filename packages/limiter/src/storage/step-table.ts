@@ -1,7 +1,7 @@
 /**
- * Items that are read and written in steps: work that sees all rows as of one moment and writes them
- * together. Stores in this process run a step in a transaction; `OptimisticSteps` runs it on cells
- * that it has read from an `ItemTable`, and again when one has changed.
+ * Items that are read and written in steps: work that sees all rows as of one moment and writes
+ * them together. `OptimisticSteps` runs a step on cells that it has read from an `ItemTable`, and
+ * again when one has changed.
  *
  * Work must be synchronous, must do nothing but read and write rows, and must name the same rows
  * each time it runs: ids and other random values are made before it.

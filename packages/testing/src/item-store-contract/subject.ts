@@ -23,8 +23,8 @@ export interface OpenedStore {
   /** The store, or the table that one is made of. */
   readonly store: ItemStore | ItemTable;
   /**
-   * Lets time pass for the store; without it, `noTimePasses` says why. A table is told the time with
-   * each commit, and needs none of it.
+   * Lets time pass for the store; without it, `noTimePasses` says why. A table is told the time
+   * with each commit, and needs none of it.
    */
   readonly advance?: (milliseconds: number) => void;
   /** Closes the store and removes what it held. */

@@ -43,7 +43,7 @@ export interface BucketTable {
   ofResource(resource: string, after: string | undefined): readonly BucketRow[];
   /** The resources that have buckets. */
   resources(): readonly string[];
-  /** Removes buckets of the namespace. Returns whether some may be left: then it is called again. */
+  /** Removes buckets of the namespace. Returns whether some may be left, for another call. */
   clear(): boolean;
   /** Puts what a bucket consumed into the snapshots of usage. */
   countUsage(entityId: string, resource: string, usage: PendingUsage): void;
@@ -52,8 +52,8 @@ export interface BucketTable {
   /** Whether the entity or its namespace was deleted, so that no bucket may be created. */
   wasDeleted(entityId: string): boolean;
   /**
-   * Runs the work as one atomic step; it may run again when it was undone. `first` are the rows that
-   * it begins with: a table behind a network reads them together.
+   * Runs the work as one atomic step; it may run again when it was undone. `first` are the rows
+   * that it begins with: a table behind a network reads them together.
    */
   step<T>(work: () => T, timeoutMs: number | undefined, first?: readonly BucketId[]): Promise<T>;
   /** Runs work that only reads. */

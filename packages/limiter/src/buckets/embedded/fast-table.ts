@@ -1,7 +1,7 @@
 /**
- * Where an embedded store decides calls of the fast path: tables in this process have it, besides the
- * rows of `BucketTable`. `EmbeddedFastPath` is the only caller, and calls it outside of any step:
- * each call is a step of its own, or does nothing.
+ * Where an embedded store decides calls of the fast path. Tables in this process implement it and
+ * `BucketTable`. `EmbeddedFastPath` is the only caller, and calls it outside of any step: each call
+ * is a step of its own, or does nothing.
  */
 
 import type { AdjustedBucket, FastOutcome, FastRequest } from "../fast-path.ts";
