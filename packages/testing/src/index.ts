@@ -47,6 +47,8 @@ export {
 export type { IndexName } from "@zae-limiter/limiter/storage/table.ts";
 export { itemStoreContract } from "./item-store-contract/contract.ts";
 export type { ContractOptions, OpenedStore } from "./item-store-contract/subject.ts";
+export { limiterContract } from "./limiter-contract/contract.ts";
+export type { LimiterContractOptions, OpenedLimiterStore } from "./limiter-contract/subject.ts";
 export { seededRandom } from "./seeded-random.ts";
 export { checkKeys, selectItems } from "./select-items.ts";
 export type { Faults } from "./table/faults.ts";
