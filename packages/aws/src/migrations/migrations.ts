@@ -10,13 +10,13 @@ import {
 import { RESERVED_NAMESPACE } from "@zae-limiter/limiter/domain/names.ts";
 import { SCHEMA_VERSION } from "@zae-limiter/limiter/domain/version.ts";
 import type { DynamoOptions } from "@zae-limiter/limiter/repository/options.ts";
-import { openBackend } from "@zae-limiter/limiter/repository/stores/open-backend.ts";
 import { checkOpenOptions, parseStoreUrl } from "@zae-limiter/limiter/repository/stores/stores.ts";
 import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
 import { checkScannable, type ScanStore } from "@zae-limiter/limiter/storage/scan-store.ts";
 import { INDEX_NAMES } from "@zae-limiter/limiter/storage/table.ts";
 import { MigrationError } from "./migration-error.ts";
 import { type MigrationState, readState } from "./migration-state.ts";
+import { openScannable } from "./open-scannable.ts";
 import { OverlayStore } from "./overlay-store.ts";
 import { isAfter, migrationsBack, migrationsBetween } from "./registry.ts";
 import {
@@ -30,9 +30,6 @@ import {
 import { readTableVersion } from "./table-version.ts";
 
 export type { MigrationProgress } from "./run.ts";
-
-/** No user waits for a call of a migration, and a busy table may throttle it for long. */
-const TIMEOUT_MS = 30_000;
 
 /** A table, whatever its version. */
 export interface OpenTable {
@@ -125,7 +122,7 @@ const RUN_OPTIONS = [
 export async function openTable(url: string, options: DynamoOptions = {}): Promise<OpenTable> {
   const location = parseStoreUrl(url);
   checkOpenOptions(options, location);
-  const { store } = await openBackend(location, { timeoutMs: TIMEOUT_MS, ...options });
+  const { store } = await openScannable(location, options);
   return { store, close: () => store.close() };
 }
 

@@ -13,12 +13,9 @@ import type { RecordContext } from "@zae-limiter/limiter/records/record-context.
 import { type VersionRecord, writeVersion } from "@zae-limiter/limiter/records/version-record.ts";
 import type { DynamoOptions } from "@zae-limiter/limiter/repository/options.ts";
 import { tableAt } from "@zae-limiter/limiter/repository/stores/dynamodb.ts";
-import { openBackend } from "@zae-limiter/limiter/repository/stores/open-backend.ts";
 import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
 import type { ScanStore } from "@zae-limiter/limiter/storage/scan-store.ts";
-
-/** A person waits for it, and a table that was just made may take its time. */
-const TIMEOUT_MS = 30_000;
+import { openScannable } from "../migrations/open-scannable.ts";
 
 /** The records of a table, and the items that they are. */
 interface TableRecords {
@@ -35,7 +32,7 @@ export interface OpenRecords extends TableRecords {
 
 /** The records of a table, whatever its version. */
 export async function openRecords(table: string, options: DynamoOptions): Promise<OpenRecords> {
-  const { store, clock } = await openBackend(tableAt(table), { timeoutMs: TIMEOUT_MS, ...options });
+  const { store, clock } = await openScannable(tableAt(table), options);
   const { random = systemRandom } = options;
   const context: Omit<RecordContext, "namespaceId"> = { store, clock, random };
   const namespaces = new NamespaceRecords(context, NO_FOLLOWER);

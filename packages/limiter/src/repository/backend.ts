@@ -10,6 +10,7 @@ import { wholeClock } from "../domain/whole-clock.ts";
 import type { RecordContext } from "../records/record-context.ts";
 import type { ChangeSource } from "../storage/change-source.ts";
 import type { CallListener, ItemStore } from "../storage/item-store.ts";
+import type { ScanStore } from "../storage/scan-store.ts";
 import type { OpenOptions } from "./options.ts";
 
 /**
@@ -59,12 +60,14 @@ export interface DatabaseName {
 }
 
 /** An open store, and what is known of it. */
-export interface Backend<Store extends ItemStore = ItemStore> {
+export interface Backend {
   /** The table on DynamoDB; the file on SQLite. */
   readonly name: string;
   readonly database: DatabaseName;
   readonly traits: StoreTraits;
-  readonly store: Store;
+  readonly store: ItemStore;
+  /** The store, where it can return everything that it holds: migrations need that. */
+  readonly scannable: ScanStore | undefined;
   /** How an aggregator follows the changes of the store. */
   readonly changes: ChangeSource;
   readonly clock: Clock;

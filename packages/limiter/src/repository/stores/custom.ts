@@ -32,6 +32,7 @@ export async function customBackend(
     database: { system: name },
     traits: TRAITS,
     store,
+    scannable: undefined,
     changes: { by: "feed", store },
     clock: clockOf(options),
     random: systemRandom,

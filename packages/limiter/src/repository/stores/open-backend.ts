@@ -1,6 +1,5 @@
 /** Opens the store at a location. */
 
-import type { ScanStore } from "../../storage/scan-store.ts";
 import type { Backend } from "../backend.ts";
 import type { DynamoOptions } from "../options.ts";
 import { memory } from "./memory.ts";
@@ -15,10 +14,7 @@ import { kindOf } from "./stores.ts";
 const LOADED: ReadonlyMap<string, StoreKind["open"]> = new Map([[memory.name, openMemory]]);
 
 /** Opens the store at a location. Writes nothing. */
-export function openBackend(
-  location: StoreLocation,
-  options: DynamoOptions,
-): Promise<Backend<ScanStore>> {
+export function openBackend(location: StoreLocation, options: DynamoOptions): Promise<Backend> {
   const kind = kindOf(location);
   const open = LOADED.get(kind.name) ?? kind.open;
   return open(location, options);

@@ -5,17 +5,13 @@ import { systemRandom } from "../../base/random.ts";
 import { DistributedBucketStore } from "../../buckets/distributed/distributed-bucket-store.ts";
 import { DYNAMODB_TRAITS } from "../../buckets/distributed/table-traits.ts";
 import { DynamoItemStore } from "../../storage/dynamodb/item-store.ts";
-import type { ScanStore } from "../../storage/scan-store.ts";
 import { adapterOptions, type Backend, capabilitiesOf } from "../backend.ts";
 import type { DynamoOptions } from "../options.ts";
 import { dynamodb, type TableLocation } from "./dynamodb.ts";
 import { serverClock } from "./server-clock.ts";
 
 /** Opens a table, which has to be there. */
-export async function openTable(
-  location: TableLocation,
-  options: DynamoOptions,
-): Promise<Backend<ScanStore>> {
+export async function openTable(location: TableLocation, options: DynamoOptions): Promise<Backend> {
   const shared = adapterOptions(options);
   const store = new DynamoItemStore({ ...connectionTo(location, options), ...shared });
   const { table } = location;
@@ -24,6 +20,7 @@ export async function openTable(
     database: { system: "aws.dynamodb", table },
     traits: dynamodb.traits,
     store,
+    scannable: store,
     changes: { by: "shards", stream: store.stream() },
     // A clock that was passed in is an argument, not a machine's clock: it is never corrected.
     clock: options.clock === undefined ? serverClock(shared.clock, store) : shared.clock,

@@ -30,6 +30,7 @@ export function openItemTable(name: string, table: ItemTable, options: OpenOptio
     database: { system: name },
     traits: TRAITS,
     store,
+    scannable: undefined,
     changes: { by: "feed", store },
     clock,
     random,

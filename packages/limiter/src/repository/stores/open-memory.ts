@@ -4,7 +4,6 @@ import { processRandom } from "../../base/random.ts";
 import { EmbeddedBucketStore } from "../../buckets/embedded/embedded-bucket-store.ts";
 import { MemoryBucketTable } from "../../buckets/embedded/memory-table.ts";
 import { MemoryItemStore } from "../../storage/memory/item-store.ts";
-import type { ScanStore } from "../../storage/scan-store.ts";
 import { adapterOptions, type Backend, capabilitiesOf } from "../backend.ts";
 import type { OpenOptions } from "../options.ts";
 import { recordsIn, usageCounter } from "./embedded.ts";
@@ -13,10 +12,7 @@ import { memorySnapshots } from "./snapshot-items.ts";
 import type { StoreLocation } from "./store-kind.ts";
 
 /** Opens a store in this process. Awaits nothing. */
-export async function openMemory(
-  _location: StoreLocation,
-  options: OpenOptions,
-): Promise<Backend<ScanStore>> {
+export async function openMemory(_location: StoreLocation, options: OpenOptions): Promise<Backend> {
   const shared = adapterOptions(options, processRandom);
   const { clock, random } = shared;
   const store = new MemoryItemStore(shared);
@@ -27,6 +23,7 @@ export async function openMemory(
     database: { system: memory.name },
     traits: memory.traits,
     store,
+    scannable: store,
     changes: { by: "feed", store },
     clock,
     random,

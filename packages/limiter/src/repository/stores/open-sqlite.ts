@@ -2,7 +2,6 @@
 
 import { EmbeddedBucketStore } from "../../buckets/embedded/embedded-bucket-store.ts";
 import { SqliteBucketTable } from "../../buckets/embedded/sqlite-table.ts";
-import type { ScanStore } from "../../storage/scan-store.ts";
 import { openSqlite } from "../../storage/sqlite/connection.ts";
 import { Housekeeping } from "../../storage/sqlite/housekeeping.ts";
 import { ItemRows } from "../../storage/sqlite/item-rows.ts";
@@ -13,10 +12,7 @@ import { sqliteSnapshots } from "./snapshot-items.ts";
 import { FILE_USAGE, type FileLocation, sqlite } from "./sqlite.ts";
 
 /** Opens the store in a file, which is created when it is not there. */
-export async function openFile(
-  { path }: FileLocation,
-  options: OpenOptions,
-): Promise<Backend<ScanStore>> {
+export async function openFile({ path }: FileLocation, options: OpenOptions): Promise<Backend> {
   const shared = adapterOptions(options);
   const { clock, random } = shared;
   const { store, database } = await openSqlite({ path, ...shared });
@@ -28,6 +24,7 @@ export async function openFile(
     database: { system: sqlite.name },
     traits: sqlite.traits,
     store,
+    scannable: store,
     changes: { by: "feed", store },
     clock,
     random,

@@ -4,7 +4,6 @@
  */
 
 import type { ValidationError } from "../../domain/errors/errors.ts";
-import type { ScanStore } from "../../storage/scan-store.ts";
 import type { Backend, StoreTraits } from "../backend.ts";
 import type { OpenOptions } from "../options.ts";
 import type { OptionOwner } from "./open-option.ts";
@@ -51,5 +50,5 @@ export interface StoreKind<
   /** Returns the name of a store for messages. It never shows credentials. */
   describe(location: Location): string;
   /** Opens a store, and loads its adapter when that is not loaded yet. Writes nothing. */
-  open(location: Location, options: Options): Promise<Backend<ScanStore>>;
+  open(location: Location, options: Options): Promise<Backend>;
 }

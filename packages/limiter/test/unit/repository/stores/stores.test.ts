@@ -124,7 +124,7 @@ describe("an open store", () => {
     [FILE, { system: "sqlite" }, "feed"],
     [TABLE, { system: "aws.dynamodb", table: "app" }, "shards"],
   ])(
-    "%s has the traits of its kind, a name for telemetry and a source of changes",
+    "%s has the traits of its kind, a name for telemetry, a source of changes and a scan",
     async (url, database, by) => {
       const location = parseStoreUrl(url);
       for (const open of [openBackend, kindOf(location).open]) {
@@ -132,6 +132,7 @@ describe("an open store", () => {
         expect(backend.traits).toBe(traitsOf(location));
         expect(backend.database).toEqual(database);
         expect(backend.changes.by).toBe(by);
+        expect(backend.scannable).toBe(backend.store);
         await backend.store.close();
       }
     },
