@@ -1,4 +1,4 @@
-// A store in a map. Your database has better ways for each of these six methods: a transaction for
+// A store in a map. Your database has better ways for each of these five methods: a transaction for
 // `commit`, an index for `page`, a sequence for `log`. What they must do is the same.
 
 import { InfrastructureError, ValidationError } from "zae-limiter";
@@ -7,13 +7,22 @@ import { ITEM_TABLE } from "zae-limiter/testing";
 const TOKEN_KEPT_MS = 600_000;
 const EXPIRED_PER_COMMIT = 4;
 
+// What is stored. Tables with the same one are clients of one database.
+export class MapDatabase {
+  cells = new Map(); // text of a key -> { key, item, revision }
+  log = []; // records, the oldest first; a position is an index, from 1
+  tokens = new Map(); // token -> when it was committed
+  revision = 0;
+}
+
 export class MapTable {
   [ITEM_TABLE] = true;
-  #cells = new Map(); // text of a key -> { key, item, revision }
-  #log = []; // records, the oldest first; a position is an index, from 1
-  #tokens = new Map(); // token -> when it was committed
-  #revision = 0;
+  #database;
   #isClosed = false;
+
+  constructor(database = new MapDatabase()) {
+    this.#database = database;
+  }
 
   // In a database: one statement, or one transaction, so that all cells are of one moment.
   async read(keys) {
@@ -24,12 +33,12 @@ export class MapTable {
   // In a database: one transaction that locks the rows in `reads`, then compares, then writes.
   async commit({ reads, writes, token, nowMs }) {
     this.#refuseClosed();
-    const usedAt = this.#tokens.get(token);
+    const usedAt = this.#database.tokens.get(token);
     if (usedAt !== undefined && nowMs - usedAt < TOKEN_KEPT_MS) return "repeated";
-    if (reads.some(({ key, revision }) => this.#cellOf(key).revision !== revision))
-      return "changed";
+    const isChanged = ({ key, revision }) => this.#cellOf(key).revision !== revision;
+    if (reads.some(isChanged)) return "changed";
     if (writes.length === 0) return "done";
-    if (token !== undefined) this.#tokens.set(token, nowMs);
+    if (token !== undefined) this.#database.tokens.set(token, nowMs);
     for (const { key, before, after, isLogged } of writes) {
       this.#store(key, after);
       if (isLogged) this.#append(key, before, after, nowMs, false);
@@ -45,7 +54,7 @@ export class MapTable {
     const partitionKey = index === undefined ? "PK" : `${index}PK`;
     const [sort] = order;
     const direction = descending ? -1 : 1;
-    return [...this.#cells.values()]
+    return [...this.#database.cells.values()]
       .map(({ item }) => item)
       .filter((item) => item[partitionKey] === partition && typeof item[sort] === "string")
       .filter((item) => from === undefined || compare(item[sort], from) >= 0)
@@ -59,7 +68,7 @@ export class MapTable {
   async log(from, limit) {
     this.#refuseClosed();
     const start = this.#startOf(from);
-    const records = this.#log.slice(start, start + limit);
+    const records = this.#database.log.slice(start, start + limit);
     return { records, position: positionOf(start + records.length) };
   }
 
@@ -68,25 +77,27 @@ export class MapTable {
   }
 
   #cellOf(key) {
-    return this.#cells.get(textOf(key)) ?? { key, item: undefined, revision: undefined };
+    return this.#database.cells.get(textOf(key)) ?? { key, item: undefined, revision: undefined };
   }
 
   #store(key, item) {
-    this.#revision += 1;
-    if (item === undefined) this.#cells.delete(textOf(key));
-    else this.#cells.set(textOf(key), { key, item, revision: String(this.#revision) });
+    const { cells } = this.#database;
+    this.#database.revision += 1;
+    const revision = String(this.#database.revision);
+    if (item === undefined) cells.delete(textOf(key));
+    else cells.set(textOf(key), { key, item, revision });
   }
 
   #append(key, before, after, atMs, expired) {
-    const position = positionOf(this.#log.length + 1);
+    const position = positionOf(this.#database.log.length + 1);
     const place = { shard: "map", sequence: position, position };
-    this.#log.push({ key, before, after, atMs, expired, ...place });
+    this.#database.log.push({ key, before, after, atMs, expired, ...place });
   }
 
   #removeExpired(nowMs) {
     const isOver = ({ item }) =>
       typeof item.ttl === "number" && item.ttl < Math.floor(nowMs / 1000);
-    const expired = [...this.#cells.values()].filter(isOver).slice(0, EXPIRED_PER_COMMIT);
+    const expired = [...this.#database.cells.values()].filter(isOver).slice(0, EXPIRED_PER_COMMIT);
     for (const { key, item } of expired) {
       this.#store(key, undefined);
       this.#append(key, item, undefined, nowMs, true);
@@ -95,9 +106,9 @@ export class MapTable {
 
   #startOf(from) {
     if (from === "oldest") return 0;
-    if (from === "now") return this.#log.length;
+    if (from === "now") return this.#database.log.length;
     const start = /^\d+$/.test(from.after) ? Number(from.after) : Number.NaN;
-    if (start <= this.#log.length) return start;
+    if (start <= this.#database.log.length) return start;
     throw new ValidationError("position", from.after, "expected the position of a change record");
   }
 

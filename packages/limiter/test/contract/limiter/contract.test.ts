@@ -1,12 +1,14 @@
-/** The limiter's contract in memory; other stores have files of their own, by their duration. */
+/**
+ * The limiter's contract in memory. Other stores have files of their own, by their duration, and
+ * `own-store.test.ts` runs it on a table.
+ */
 
 import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { overTable } from "@zae-limiter/test-support/over-table.ts";
 import { limiterContract } from "@zae-limiter/testing/limiter-contract/contract.ts";
 import * as vitest from "vitest";
-import { openItems, openItemTable, openMemory } from "./limiter-stores.ts";
+import { openItems, openMemory } from "./limiter-stores.ts";
 
 limiterContract(vitest, "memory", openMemory);
-limiterContract(vitest, "the table of an example", openItemTable);
 limiterContract(vitest, "a custom store", () => openItems(Repository.over));
 limiterContract(vitest, "items in memory", () => openItems(overTable));

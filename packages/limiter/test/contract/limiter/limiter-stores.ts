@@ -196,7 +196,7 @@ export async function openFile(): Promise<Place> {
 }
 
 /** The table of `examples/own-store`, which every opening shares. */
-export async function openItemTable(): Promise<Place> {
+async function openItemTable(): Promise<Place> {
   const { MapTable } = (await import(/* @vite-ignore */ OWN_STORE)) as {
     MapTable: new () => ItemTable;
   };
