@@ -1,5 +1,6 @@
 /**
  * The store in docs/guide/backends.md passes the contract and carries a limiter, with its usage.
+ * What the page shows of a table is what `examples/own-store` has.
  */
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -23,6 +24,10 @@ const ENTRIES = new Map([
   ["zae-limiter", "src/index.ts"],
 ]);
 const FENCE_PATTERN = /^```ts\n([\s\S]*?)\n```$/gm;
+const QUOTE_PATTERN = /^```js\n([\s\S]*?)\n```$/gm;
+const QUOTED = ["index.js", "map-table.js", "map-table.test.js"].map((name) =>
+  readFileSync(join(ROOT, "examples/own-store", name), "utf8"),
+);
 
 const page = readFileSync(join(ROOT, PAGE), "utf8");
 const blocks = [...page.matchAll(FENCE_PATTERN)].map(({ index, 1: code = "" }): Example => {
@@ -65,6 +70,12 @@ test("the code of the page compiles, and prints what its comments say", async ()
   const printed = await workshop.run(first as Example, 0);
   expect(printed.map(({ text }) => text.join("\n"))).toEqual(["{ rpd: 99 }"]);
   expect(printed[0]?.expected).toBe("{ rpd: 99 }");
+});
+
+test("every part of the example of a table that the page shows is in the example", () => {
+  const quotes = [...page.matchAll(QUOTE_PATTERN)].map(([, code = ""]) => code);
+  expect(quotes).toHaveLength(QUOTED.length);
+  expect(quotes.filter((code) => !QUOTED.some((text) => text.includes(code)))).toEqual([]);
 });
 
 test("a limiter works over the example, and its usage is counted", async () => {
