@@ -22,14 +22,15 @@ export async function customBackend(
   options: OpenOptions,
   openBuckets?: Backend["openBuckets"],
 ): Promise<Backend> {
+  const database = { system: name };
   if (isItemTable(store)) {
     const { openItemTable } = await import("./open-item-table.ts");
-    return openItemTable(name, store, options);
+    return openItemTable({ name, database, traits: TRAITS }, store, options);
   }
   if (options.onCall !== undefined) listenTo(store, options.onCall);
   return {
     name,
-    database: { system: name },
+    database,
     traits: TRAITS,
     store,
     scannable: undefined,

@@ -1,4 +1,4 @@
-/** Opens a table of the caller's. Loaded when one is first opened. */
+/** Opens a store that is an item table. Loaded when one is first opened. */
 
 import { systemTimer } from "../../base/timer.ts";
 import { EmbeddedBucketStore } from "../../buckets/embedded/embedded-bucket-store.ts";
@@ -6,29 +6,29 @@ import { RunningStep, StepBuckets, stepSnapshots } from "../../buckets/embedded/
 import type { ItemTable } from "../../storage/item-table.ts";
 import { OptimisticSteps } from "../../storage/optimistic-steps.ts";
 import { StepItemStore } from "../../storage/step-item-store.ts";
-import { adapterOptions, type Backend, capabilitiesOf, type StoreTraits } from "../backend.ts";
+import { adapterOptions, type Backend, capabilitiesOf } from "../backend.ts";
 import type { OpenOptions } from "../options.ts";
 import { recordsIn, usageCounter } from "./embedded.ts";
-
-const USAGE = { retentionDays: 90, maxEntities: 10_000 } as const;
-
-/** Any number of processes may use the table. */
-const TRAITS: StoreTraits = { isShared: true, createsItself: true, writesPerPartition: undefined };
+import { DURABLE_USAGE } from "./usage-option.ts";
 
 /** Puts the records and the buckets on a table: every call is a step. */
-export function openItemTable(name: string, table: ItemTable, options: OpenOptions): Backend {
+export function openItemTable(
+  { name, database, traits }: Pick<Backend, "name" | "database" | "traits">,
+  table: ItemTable,
+  options: OpenOptions,
+): Backend {
   const shared = adapterOptions(options);
   const { clock, random } = shared;
   const timer = options.timer ?? systemTimer;
   const steps = new OptimisticSteps(table, { ...shared, timer });
   const running = new RunningStep();
   const items = stepSnapshots(running);
-  const countUsage = usageCounter(items, options.usage, USAGE);
+  const countUsage = usageCounter(items, options.usage, DURABLE_USAGE);
   const store = new StepItemStore(steps);
   return {
     name,
-    database: { system: name },
-    traits: TRAITS,
+    database,
+    traits,
     store,
     scannable: undefined,
     changes: { by: "feed", store },

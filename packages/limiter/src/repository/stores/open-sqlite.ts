@@ -9,7 +9,8 @@ import { adapterOptions, type Backend, capabilitiesOf } from "../backend.ts";
 import type { OpenOptions } from "../options.ts";
 import { recordsIn, usageCounter } from "./embedded.ts";
 import { sqliteSnapshots } from "./snapshot-items.ts";
-import { FILE_USAGE, type FileLocation, sqlite } from "./sqlite.ts";
+import { type FileLocation, sqlite } from "./sqlite.ts";
+import { DURABLE_USAGE } from "./usage-option.ts";
 
 /** Opens the store in a file, which is created when it is not there. */
 export async function openFile({ path }: FileLocation, options: OpenOptions): Promise<Backend> {
@@ -18,7 +19,7 @@ export async function openFile({ path }: FileLocation, options: OpenOptions): Pr
   const { store, database } = await openSqlite({ path, ...shared });
   const rows = new ItemRows(database);
   const items = sqliteSnapshots(rows, new Housekeeping(database, rows), clock);
-  const countUsage = usageCounter(items, options.usage, FILE_USAGE);
+  const countUsage = usageCounter(items, options.usage, DURABLE_USAGE);
   return {
     name: path,
     database: { system: sqlite.name },

@@ -48,7 +48,7 @@ export const CUSTOM_OPTIONS: OptionTable<Pick<OpenOptions, "usage">> = {
   usage: {
     type: "any",
     check: checkUsageOptions,
-    doc: "checked, and without effect: `runAggregator` counts usage",
+    doc: "as elsewhere for a table; without effect on an item store, where `runAggregator` counts",
   },
 };
 

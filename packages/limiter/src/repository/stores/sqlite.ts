@@ -1,11 +1,9 @@
 /** `sqlite:<file>`, a store in a file that the processes of one machine share. */
 
 import type { StoreAddress, StoreKind, StoreLocation } from "./store-kind.ts";
-import { usageOption } from "./usage-option.ts";
+import { DURABLE_USAGE, usageOption } from "./usage-option.ts";
 
 const NAME = "sqlite";
-
-export const FILE_USAGE = { retentionDays: 90, maxEntities: 10_000 } as const;
 
 /** A store in a file. */
 export interface FileLocation extends StoreLocation {
@@ -19,7 +17,7 @@ export const sqlite: StoreKind<FileLocation> = {
   schemes: [NAME],
   form: "sqlite:<file>",
   parameters: {},
-  options: usageOption(FILE_USAGE),
+  options: usageOption(DURABLE_USAGE),
   traits: { isShared: true, createsItself: true, writesPerPartition: undefined },
   parse: (address) => ({ kind: NAME, path: pathIn(address), namespace: address.namespace }),
   address: ({ path }) => `sqlite:${path}`,
