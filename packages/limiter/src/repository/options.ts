@@ -36,7 +36,7 @@ export interface OpenOptions {
   readonly onUnavailable?: OnUnavailable;
   /** Time limit of a store operation including retries, in milliseconds. Default 2000. */
   readonly timeoutMs?: number;
-  /** What `memory:` and `sqlite:` keep of usage; `false`: nothing. Not for DynamoDB. */
+  /** What a store that counts usage itself keeps of it; `false`: nothing. Not for DynamoDB. */
   readonly usage?: false | UsageOptions;
   /** Epoch milliseconds; for tests and simulation. */
   readonly clock?: Clock;

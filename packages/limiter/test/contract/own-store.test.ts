@@ -1,4 +1,4 @@
-/** The example of a store: it runs as users run it, and so do its tests, which are the contracts. */
+/** The example of a store runs as users run it, and so do its tests, which are the contracts. */
 
 import { expect, test, vi } from "vitest";
 
