@@ -32,7 +32,7 @@ import type {
   WriteResult,
 } from "./item-store.ts";
 import { planWrite, planWrites } from "./plan-writes.ts";
-import { isEmpty, rangeOf } from "./sort-range.ts";
+import { halfOpenRange } from "./sort-range.ts";
 import type { StepRows, StepTable } from "./step-table.ts";
 import { indexNamed, project } from "./table.ts";
 
@@ -120,24 +120,24 @@ export class StepItemStore implements ItemStore {
   async *query(query: Query): AsyncGenerator<Item> {
     checkQuery(query);
     const { partition, descending = false } = query;
-    const range = rangeOf(query.sort);
-    if (isEmpty(range)) return;
+    const range = halfOpenRange(query.sort);
+    if (range === undefined) return;
     const index = query.index === undefined ? undefined : indexNamed(query.index);
     let { after } = query;
     if (after !== undefined && index !== undefined && typeof after[index.sort] !== "string") {
       throw new ValidationError("after", after, `expected an item with the keys of ${index.name}`);
     }
-    let { from, to } = range;
+    let { from, before } = range;
     for (let left = query.limit ?? Number.POSITIVE_INFINITY; left > 0; ) {
       const limit = Math.min(left, PAGE);
-      const place = { index: query.index, partition, from, to, descending, after, limit };
+      const place = { index: query.index, partition, from, before, descending, after, limit };
       const items = await this.#table.page(place, "query");
       for (const item of items) yield index === undefined ? item : project(index, item);
       if (items.length < limit) return;
       after = items.at(-1);
       left -= items.length;
       // What comes after an item of the range is above its low end, or below its high one.
-      if (descending) to = undefined;
+      if (descending) before = undefined;
       else from = undefined;
       await breathe();
     }

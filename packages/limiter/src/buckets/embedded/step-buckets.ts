@@ -12,7 +12,7 @@ import { usageKey, usageWindow } from "../../records/usage/usage-item.ts";
 import { applyChange } from "../../storage/evaluate.ts";
 import { type Item, type Key, keyOf } from "../../storage/item.ts";
 import type { PageRange } from "../../storage/item-table.ts";
-import { rangeOf } from "../../storage/sort-range.ts";
+import { halfOpenRange } from "../../storage/sort-range.ts";
 import type { ListedRows, StepTable } from "../../storage/step-table.ts";
 import type { Link } from "../leg.ts";
 import { decodeRow, encodeRow } from "./bucket-row.ts";
@@ -61,8 +61,10 @@ export function stepSnapshots(running: RunningStep): SnapshotItems {
     remove: (key) => running.rows.set(key, undefined),
     countEntities: (subject, type, startMs) => {
       const { partition, prefix } = usageWindow(subject, type, startMs);
-      const { from, to } = rangeOf({ beginsWith: prefix });
-      const range = rangeIn("GSI2", partition, { from, to, limit: KEYS });
+      const range = rangeIn("GSI2", partition, {
+        ...halfOpenRange({ beginsWith: prefix }),
+        limit: KEYS,
+      });
       return everyPage(running, range).length;
     },
   };
@@ -213,7 +215,7 @@ export class StepBuckets implements BucketTable {
     const nowMs = this.#sweepClock.nowMs();
     if (nowMs === undefined) return;
     const nowSeconds = Math.floor(nowMs / 1000);
-    const place = { to: secondText(nowSeconds), limit: SWEPT };
+    const place = { before: secondText(nowSeconds + 1), limit: SWEPT };
     const range = rangeIn("GSI1", this.#expiringPartition, place);
     const work = () => {
       for (const item of this.#running.rows.page(range, (row) => this.#usageKeysOf(row))) {
@@ -283,9 +285,9 @@ function everyPage(running: RunningStep, range: PageRange): readonly Item[] {
 function rangeIn(
   index: PageRange["index"],
   partition: string,
-  { from, to, after, limit }: Partial<PageRange> & Pick<PageRange, "limit">,
+  { from, before, after, limit }: Partial<PageRange> & Pick<PageRange, "limit">,
 ): PageRange {
-  return { index, partition, from, to, descending: false, after, limit };
+  return { index, partition, from, before, descending: false, after, limit };
 }
 
 /** Returns the place of an item in the table and in all indexes. */

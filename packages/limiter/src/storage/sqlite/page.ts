@@ -25,7 +25,7 @@ export function pageOf(database: SqliteDatabase, range: PageRange): Item[] {
 }
 
 function filterOf(
-  { from, to, descending, after, partition }: PageRange,
+  { from, before, descending, after, partition }: PageRange,
   partitionColumn: string,
   order: readonly string[],
   index: IndexDefinition | undefined,
@@ -37,9 +37,9 @@ function filterOf(
     conditions.push(`${sort} >= ?`);
     values.push(from);
   }
-  if (to !== undefined) {
-    conditions.push(`${sort} <= ?`);
-    values.push(to);
+  if (before !== undefined) {
+    conditions.push(`${sort} < ?`);
+    values.push(before);
   }
   if (after !== undefined) {
     const places = order.map(() => "?").join(", ");
