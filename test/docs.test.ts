@@ -34,6 +34,8 @@ const LINK_PATTERN = /\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g;
 /** The codes at the end of a title, such as `(A190, B28)` or `(op 18, 19)`. */
 const CODES_PATTERN = /\((?:(?:op )?[A-Z]?\d{1,3}(?:, )?)+\)["'`]/g;
 const CODE_PATTERN = /\b(?:[A-Z]|op )\d{1,3}\b/g;
+/** The suites of the limiter, whose titles end in codes like those of tests. */
+const LIMITER_CONTRACT = "packages/testing/src/limiter-contract/";
 /** A source file in backticks, with or without its folder. */
 const SOURCE_PATTERN = /`([\w./-]+\.tsx?)`/g;
 /** A path from the root in backticks, such as `packages/cli/src/frame` or `test/{unit,types}`. */
@@ -136,7 +138,8 @@ describe("the documents", () => {
   test("docs/behaviour.md explains every code at the end of a test title", () => {
     const page = readFileSync(join(ROOT, "docs/behaviour.md"), "utf8");
     const explained = new Set(page.match(CODE_PATTERN));
-    const titles = TESTS.filter((path) => path.endsWith(".test.ts")).flatMap(
+    const suites = SOURCES.filter((path) => path.startsWith(LIMITER_CONTRACT));
+    const titles = [...TESTS.filter((path) => path.endsWith(".test.ts")), ...suites].flatMap(
       (path) => readFileSync(join(ROOT, path), "utf8").match(CODES_PATTERN) ?? [],
     );
     const codes = new Set(titles.flatMap(codesOf));

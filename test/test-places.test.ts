@@ -73,9 +73,9 @@ test.each(RULES)("in every test file %s", (_, pattern, allowed) => {
 /** Files with tests: those of `test`, and the contract suites that the package contains. */
 const SUITES = [
   ...TESTS.filter(({ path }) => /\.test(?:-d)?\.ts$/.test(path)),
-  ...filesOf("packages/testing/src/item-store-contract").map((path) =>
-    read(`packages/testing/src/item-store-contract/${path}`),
-  ),
+  ...["item-store-contract", "limiter-contract"]
+    .map((suite) => `packages/testing/src/${suite}`)
+    .flatMap((folder) => filesOf(folder).map((path) => read(`${folder}/${path}`))),
 ];
 
 /** A literal title of a test; those of tables are found by the end of the table. */

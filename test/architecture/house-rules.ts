@@ -79,6 +79,8 @@ const randomPlaces: Place = {
     "packages/limiter/src/base/random.ts",
     // Keys and tokens that no other test of the contract uses.
     "packages/testing/src/item-store-contract/subject.ts",
+    // Namespaces that no other test of the contract uses.
+    "packages/testing/src/limiter-contract/subject.ts",
   ],
 };
 
@@ -154,6 +156,8 @@ const balancePlaces: Place = {
     "packages/limiter/src/buckets/",
     "packages/limiter/src/records/bucket-item.ts",
     "packages/testing/src/item-store-contract/",
+    // A limit with the name of an attribute.
+    "packages/testing/src/limiter-contract/acquire.ts",
     "packages/simulator/src/checkers/",
   ],
 };

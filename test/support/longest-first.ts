@@ -18,10 +18,13 @@ const PROJECTS = ["browser", "contract", "integration", "aws", "simulation", "un
 /** Files that run for longer than their size says: of each project the longest first. */
 const LONGEST = [
   "packages/limiter/test/contract/item-store-dynamodb-local.test.ts",
+  "packages/limiter/test/contract/limiter/contract-dynamodb-local.test.ts",
+  "packages/limiter/test/contract/limiter/contract-dynoxide.test.ts",
   "packages/limiter/test/contract/item-store-variants.test.ts",
   "packages/limiter/test/contract/limiter/shards.test.ts",
-  "packages/limiter/test/contract/limiter/cascade.test.ts",
   "packages/limiter/test/contract/limiter/unavailability.test.ts",
+  "packages/limiter/test/contract/limiter/contract-sqlite.test.ts",
+  "packages/limiter/test/contract/limiter/contract.test.ts",
   "packages/limiter/test/contract/item-store.test.ts",
   "test/package/package.test.ts",
   "packages/cli/test/integration/data.test.ts",

@@ -1,36 +1,8 @@
-/** How calls end, for tests that look at the error. */
+/** How calls end: the helpers of the limiter's contract, which other tests use too. */
 
-import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
-import { RateLimitExceeded } from "@zae-limiter/limiter/domain/errors/rate-limit-exceeded.ts";
-import type { LimitStatus } from "@zae-limiter/limiter/domain/limit-status.ts";
-import { expect } from "vitest";
-
-/** What the call is rejected with. */
-export async function failureOf(call: Promise<unknown>): Promise<unknown> {
-  return call.then(
-    () => expect.fail("the call went well"),
-    (error: unknown) => error,
-  );
-}
-
-/** The refusal of a call that does not fit. */
-export async function refusalOf(call: Promise<unknown>): Promise<RateLimitExceeded> {
-  const error = await failureOf(call);
-  if (!(error instanceof RateLimitExceeded)) throw error;
-  return error;
-}
-
-/** The error of a call that could never be right. */
-export async function invalidityOf(call: Promise<unknown>): Promise<ValidationError> {
-  const error = await failureOf(call);
-  if (!(error instanceof ValidationError)) throw error;
-  return error;
-}
-
-/** Statuses as short lines: `user-1/api rpm 3/10`, with `!` for those that are exceeded. */
-export function lines(statuses: readonly LimitStatus[]): string[] {
-  return statuses.map(
-    ({ entityId, resource, limitName, available, requested, exceeded }) =>
-      `${entityId}/${resource} ${limitName} ${requested}/${available}${exceeded ? "!" : ""}`,
-  );
-}
+export {
+  failureOf,
+  invalidityOf,
+  lines,
+  refusalOf,
+} from "@zae-limiter/testing/limiter-contract/outcomes.ts";

@@ -47,7 +47,8 @@ export {
 export type { IndexName } from "@zae-limiter/limiter/storage/table.ts";
 export { itemStoreContract } from "./item-store-contract/contract.ts";
 export type { ContractOptions, OpenedStore } from "./item-store-contract/subject.ts";
-export type { Matchers, TestRunner } from "./item-store-contract/test-runner.ts";
+export { limiterContract } from "./limiter-contract/contract.ts";
+export type { LimiterContractOptions, OpenedLimiterStore } from "./limiter-contract/subject.ts";
 export { seededRandom } from "./seeded-random.ts";
 export { checkKeys, selectItems } from "./select-items.ts";
 export type { Faults } from "./table/faults.ts";
@@ -60,4 +61,5 @@ export type {
 } from "./table/simulated-process.ts";
 export { SimulatedTable, type SimulatedTableOptions } from "./table/simulated-table.ts";
 export type { Usage } from "./table/usage.ts";
+export type { Matchers, TestRunner } from "./test-runner.ts";
 export { VirtualTime } from "./time/virtual-time.ts";

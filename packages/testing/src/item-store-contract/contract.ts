@@ -3,6 +3,7 @@
  * only the port. Every test has partitions of its own, so one table is enough for all of them.
  */
 
+import type { TestRunner } from "../test-runner.ts";
 import { batchesContract } from "./batches.ts";
 import { changesContract } from "./changes.ts";
 import { concurrencyContract } from "./concurrency.ts";
@@ -16,7 +17,6 @@ import { queriesContract } from "./queries.ts";
 import { readsContract } from "./reads.ts";
 import { refusalsContract } from "./refusals.ts";
 import { type ContractOptions, type OpenedStore, Subject } from "./subject.ts";
-import type { TestRunner } from "./test-runner.ts";
 import { transactionsContract } from "./transactions.ts";
 import { valuesContract } from "./values.ts";
 import { writesContract } from "./writes.ts";

@@ -16,7 +16,7 @@ import {
 import { type ItemTable, isItemTable } from "@zae-limiter/limiter/storage/item-table.ts";
 import { OptimisticSteps } from "@zae-limiter/limiter/storage/optimistic-steps.ts";
 import { StepItemStore } from "@zae-limiter/limiter/storage/step-item-store.ts";
-import { type Cases, casesOf, type TestRunner } from "./test-runner.ts";
+import { type Cases, casesOf, type TestRunner } from "../test-runner.ts";
 
 /** A store that was opened for the suite. */
 export interface OpenedStore {

@@ -2,8 +2,8 @@
 
 import { failureOf, lines, refusalOf } from "@zae-limiter/test-support/outcomes.ts";
 import { itUnless } from "@zae-limiter/test-support/unless.ts";
+import { CHILD, family, RESOURCE, used } from "@zae-limiter/testing/limiter-contract/family.ts";
 import { expect, it } from "vitest";
-import { CHILD, family, RESOURCE, used } from "./family.ts";
 import { Faults, isBucketOf } from "./faults.ts";
 import { describeItemStores, milliOf, type Subject } from "./limiter-stores.ts";
 

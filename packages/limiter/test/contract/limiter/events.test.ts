@@ -1,4 +1,4 @@
-/** The events of a limiter, and their cost without a listener. */
+/** Events of one kind of store, listeners that fail, and the cost without a listener. */
 
 import { setImmediate as tick } from "node:timers/promises";
 import { Refusal } from "@zae-limiter/limiter/acquire/decision.ts";
@@ -20,63 +20,6 @@ function withoutCalls(events: readonly LimiterEvent[]): LimiterEvent[] {
 
 describeLimiterStores("events", (store) => {
   const extra = itUnless(store.slow);
-
-  extra("events tell what was consumed and what was refused", async () => {
-    const events: LimiterEvent[] = [];
-    const { limiter } = await store.open({ events: (event) => events.push(event) });
-    await limiter.acquire({ ...RPM, consume: { rpm: 10 } });
-    await refusalOf(limiter.acquire({ ...RPM, consume: { rpm: 1 } }));
-    await limiter.tryAcquire({ ...RPM, consume: { rpm: 11 } });
-    await limiter.available(RPM);
-    const times = { durationMs: expect.any(Number), waitedMs: 0 };
-    const own = { ...USER, ...times, acquireId: expect.any(String) };
-    const rpm = { entityId: "user-1", limitName: "rpm" };
-    const refused = { type: "rejected", ...own, local: expect.any(Boolean) };
-    expect(withoutCalls(events)).toEqual([
-      {
-        type: "acquired",
-        ...own,
-        consumed: { rpm: 10 },
-        statuses: [expect.objectContaining({ ...rpm, available: 0, requested: 10 })],
-      },
-      {
-        ...refused,
-        retryAfterSeconds: 6.001,
-        refusedBy: { ...rpm, level: 0 },
-        statuses: [expect.objectContaining({ ...rpm, available: 0, requested: 1 })],
-      },
-      {
-        ...refused,
-        retryAfterSeconds: Number.POSITIVE_INFINITY,
-        refusedBy: { ...rpm, level: 0 },
-        statuses: [expect.objectContaining({ ...rpm, requested: 11 })],
-      },
-    ]);
-    const ids = events.flatMap((event) => ("acquireId" in event ? [event.acquireId] : []));
-    expect(new Set(ids).size).toBe(3);
-  });
-
-  extra("events tell what a lease adjusts and refunds, by the id of its acquire", async () => {
-    const events: LimiterEvent[] = [];
-    const { limiter } = await store.open({ events: (event) => events.push(event) });
-    const lease = await limiter.acquire({ ...RPM, consume: { rpm: 2 } });
-    lease.adjust({ rpm: 3 });
-    await lease.flush();
-    await lease.consume({ rpm: 1 });
-    await lease.rollback();
-    const [acquired, adjusted, more, restored] = withoutCalls(events);
-    const acquireId = acquired?.type === "acquired" ? acquired.acquireId : undefined;
-    expect(acquireId).toEqual(expect.any(String));
-    expect(adjusted).toEqual({ type: "adjusted", ...USER, acquireId, amounts: { rpm: 3 } });
-    expect(more).toMatchObject({ type: "acquired", acquireId, consumed: { rpm: 1 } });
-    expect(restored).toEqual({
-      type: "restored",
-      ...USER,
-      acquireId,
-      amounts: { rpm: 6 },
-      reason: "rollback",
-    });
-  });
 
   extra("events cannot break what they tell of", async () => {
     const subject = await store.open({

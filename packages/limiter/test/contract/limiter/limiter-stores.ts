@@ -7,10 +7,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { RateLimiterOptions } from "@zae-limiter/limiter/acquire/limiter-options.ts";
-import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { bucketKey } from "@zae-limiter/limiter/records/keys.ts";
-import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import type { DynamoOptions } from "@zae-limiter/limiter/repository/options.ts";
 import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { createTable, deleteTable } from "@zae-limiter/limiter/storage/dynamodb/create-table.ts";
@@ -20,21 +17,27 @@ import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
 import type { ItemTable } from "@zae-limiter/limiter/storage/item-table.ts";
 import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
 import type { RunningEngine } from "@zae-limiter/test-engines/engine.ts";
-import { describeEngine, describeEngines } from "@zae-limiter/test-engines/engines.ts";
+import { describeEngines } from "@zae-limiter/test-engines/engines.ts";
 import type { FakeDynamo } from "@zae-limiter/test-engines/fake-dynamodb.ts";
 import { counted } from "@zae-limiter/test-support/counted.ts";
 import { overTable } from "@zae-limiter/test-support/over-table.ts";
 import { newName } from "@zae-limiter/test-support/stores.ts";
 import type { Reason } from "@zae-limiter/test-support/unless.ts";
-import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
+import {
+  type SubjectOptions as ContractSubjectOptions,
+  openSubject,
+  type Subject,
+} from "@zae-limiter/testing/limiter-contract/subject.ts";
 import { afterAll, afterEach, beforeAll, describe } from "vitest";
 import { Faults, faultyEndpoint, faultyItems, faultyTable } from "./faults.ts";
-import { timed } from "./timed.ts";
 
 const OWN_STORE = new URL("../../../../../examples/own-store/map-table.js", import.meta.url).href;
 
 /** The databases share the machine with other tests, so deadlines prove nothing here. */
 const TIMEOUT_MS = 20_000;
+
+/** Why DynamoDB Local runs only the numbered cases. */
+export const SLOW = "DynamoDB Local is slow, and dynoxide runs this";
 
 /** Where buckets are, and how a repository gets there. */
 interface Place {
@@ -47,27 +50,13 @@ interface Place {
   close(): Promise<void>;
 }
 
-export interface SubjectOptions extends DynamoOptions, RateLimiterOptions {
-  /** The clock of another subject; one of its own when absent. */
-  readonly time?: VirtualTime;
-  /** Waiting and deadlines are virtual too. */
-  readonly virtualTimer?: boolean;
+export interface SubjectOptions extends DynamoOptions, ContractSubjectOptions {
   /** What goes wrong; for stores where buckets are items. */
   readonly faults?: Faults;
 }
 
-/** A limiter under test. */
-export interface Subject {
-  readonly limiter: RateLimiter;
-  readonly repo: Repository;
-  readonly time: VirtualTime;
-}
-
-/** One limit of one bucket, to the milli. */
-export interface Milli {
-  readonly balance: number;
-  readonly consumed: number;
-}
+export { milliOf } from "@zae-limiter/testing/limiter-contract/balances.ts";
+export type { Subject };
 
 export class LimiterStore {
   readonly name: string;
@@ -94,12 +83,7 @@ export class LimiterStore {
    * hundredth, and beyond the numbered cases it proves nothing more.
    */
   get slow(): Reason {
-    return this.name === "dynamodb-local" && "DynamoDB Local is slow, and dynoxide runs this";
-  }
-
-  /** All variants of a case; on a slow engine the first two. */
-  variants<T>(all: readonly T[]): readonly T[] {
-    return this.slow !== false ? all.slice(0, 2) : all;
+    return this.name === "dynamodb-local" && SLOW;
   }
 
   get place(): Place {
@@ -109,28 +93,10 @@ export class LimiterStore {
 
   /** A limiter in a new namespace, or in the one that is named. It is closed after the test. */
   async open(options: SubjectOptions = {}): Promise<Subject> {
-    // The real time: an engine may delete items whose time to live is in the past.
-    const { time = new VirtualTime(Date.now()), virtualTimer, faults, ...rest } = options;
-    const { speculativeWrites, missingLimits, events, onWarning, ...open } = rest;
-    const repo = await this.place.open(
-      {
-        timeoutMs: TIMEOUT_MS,
-        clock: time.clock,
-        ...(virtualTimer === true ? { timer: time.timer } : {}),
-        ...open,
-        namespace: options.namespace ?? newName(),
-      },
-      faults,
-    );
-    this.#opened.push(repo);
-    const seen = virtualTimer === true ? timed(repo, time) : repo;
-    const limiter = new RateLimiter(seen, {
-      ...(speculativeWrites === undefined ? {} : { speculativeWrites }),
-      ...(missingLimits === undefined ? {} : { missingLimits }),
-      ...(events === undefined ? {} : { events }),
-      ...(onWarning === undefined ? {} : { onWarning }),
-    });
-    return { limiter, repo, time };
+    const { faults, ...rest } = options;
+    const subject = await openSubject((own) => this.place.open(own, faults), rest);
+    this.#opened.push(subject.repo);
+    return subject;
   }
 
   /** Another client of the same namespace, at the same time. */
@@ -152,19 +118,6 @@ export class LimiterStore {
   async closeOpened(): Promise<void> {
     for (const repository of this.#opened.splice(0)) await repository.close();
   }
-}
-
-/** Balance and consumption of a limit, to the milli; `undefined` when there is no bucket. */
-export async function milliOf(
-  { repo }: Subject,
-  entityId: string,
-  resource: string,
-  limitName: string,
-): Promise<Milli | undefined> {
-  const states = await repo[INTERNALS].buckets.list(entityId, resource);
-  const found = states.find((state) => state.limitName === limitName);
-  if (found === undefined) return undefined;
-  return { balance: found.balanceMilli, consumed: Number(found.consumedMilli) };
 }
 
 type Suite = (store: LimiterStore) => void;
@@ -209,14 +162,6 @@ export function describeDynamo(
   });
 }
 
-/** One engine, with every request through the SDK. */
-export function describeSdk(title: string, suite: Suite): void {
-  describeEngine("dynoxide", `${title} through the SDK`, (engine) => {
-    const store = new LimiterStore(engine.name, { distributed: true, real: true });
-    onStore(store, () => openTable(engine, {}, "sdk"), suite);
-  });
-}
-
 function onStore(store: LimiterStore, open: () => Promise<Place>, suite: Suite): void {
   beforeAll(async () => store.enter(await open()));
   afterEach(() => store.closeOpened());
@@ -225,7 +170,7 @@ function onStore(store: LimiterStore, open: () => Promise<Place>, suite: Suite):
 }
 
 /** Every memory is one of its own, so a second opening is the first one, seen once more. */
-async function openMemory(): Promise<Place> {
+export async function openMemory(): Promise<Place> {
   const opened = new Map<string, Repository>();
   return {
     address: "memory:",
@@ -240,7 +185,7 @@ async function openMemory(): Promise<Place> {
   };
 }
 
-async function openFile(): Promise<Place> {
+export async function openFile(): Promise<Place> {
   const directory = mkdtempSync(join(tmpdir(), "zae-limiter-"));
   const path = join(directory, "limits.db");
   return {
@@ -251,7 +196,7 @@ async function openFile(): Promise<Place> {
 }
 
 /** The table of `examples/own-store`, which every opening shares. */
-async function openItemTable(): Promise<Place> {
+export async function openItemTable(): Promise<Place> {
   const { MapTable } = (await import(/* @vite-ignore */ OWN_STORE)) as {
     MapTable: new () => ItemTable;
   };
@@ -264,7 +209,7 @@ async function openItemTable(): Promise<Place> {
   };
 }
 
-async function openItems(over: typeof Repository.over): Promise<Place> {
+export async function openItems(over: typeof Repository.over): Promise<Place> {
   const items = new MemoryItemStore();
   return {
     items,
@@ -278,9 +223,9 @@ async function openItems(over: typeof Repository.over): Promise<Place> {
   };
 }
 
-async function openTable(
+export async function openTable(
   { endpoint }: RunningEngine,
-  shape: { gsi2Projection?: "ALL"; lsis?: true },
+  shape: { gsi2Projection?: "ALL"; lsis?: true } = {},
   transport: "lean" | "sdk" = "lean",
 ): Promise<Place> {
   const table = newName();

@@ -77,19 +77,6 @@ describeLimiterStores("a lease that outlives its bucket", (store) => {
     expect(await limiter.available(TARGET)).toEqual({ rpm: 60, tpm: 10_000 });
   });
 
-  it("a lease that outlives its bucket creates no bucket of an entity that was deleted", async () => {
-    const subject = await store.open();
-    const { limiter, repo } = subject;
-    await repo.limits.setSystem(LIMITS);
-    await repo.entities.create({ id: "user-1" });
-    const lease = await limiter.acquire({ ...TARGET, consume: { tpm: 500 } });
-    await repo.entities.delete("user-1");
-    lease.adjust({ tpm: 20_000 });
-    await lease.commit();
-    expect(await repo.buckets.list("user-1")).toEqual([]);
-    expect(await limiter.available(TARGET)).toEqual({ rpm: 60, tpm: 10_000 });
-  });
-
   variants("in a namespace that goes", () => {
     it("a lease that outlives its bucket creates no bucket of a namespace that was deleted", async () => {
       const subject = await store.open();

@@ -4,8 +4,8 @@
 
 import { bucketKey } from "@zae-limiter/limiter/records/keys.ts";
 import { splitInto } from "@zae-limiter/test-support/force-split.ts";
+import { CHILD, family, RESOURCE, used } from "@zae-limiter/testing/limiter-contract/family.ts";
 import { expect, it } from "vitest";
-import { CHILD, family, RESOURCE, used } from "./family.ts";
 import { describeItemStores, type LimiterStore, type Subject } from "./limiter-stores.ts";
 
 const TOKENS = { rpm: 10, tpm: 100 };

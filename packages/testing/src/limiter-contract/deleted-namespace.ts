@@ -2,16 +2,15 @@
 
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { NamespaceStateError } from "@zae-limiter/limiter/domain/errors/errors.ts";
-import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
-import { expect, it } from "vitest";
-import { describeLimiterStores, type LimiterStore, type Subject } from "./limiter-stores.ts";
+import { failureOf } from "./outcomes.ts";
+import type { StoreUnderTest, Subject } from "./subject.ts";
 
 const TTL_MS = 60_000;
 const WARM = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 1 } };
 const GIVEN = { ...WARM, entityId: "key-2", limits: ["rpm:1000"] };
 
 /** A live limiter with warm buckets, and another client that manages namespaces. */
-async function opened(store: LimiterStore): Promise<{ live: Subject; admin: Subject }> {
+async function opened(store: StoreUnderTest): Promise<{ live: Subject; admin: Subject }> {
   const live = await store.open();
   await live.repo.limits.setSystem(["rpm:1000"]);
   await live.limiter.acquire(WARM);
@@ -20,16 +19,19 @@ async function opened(store: LimiterStore): Promise<{ live: Subject; admin: Subj
 }
 
 async function bucketCount({ repo }: Subject, entityId: string): Promise<number> {
-  return (await repo[INTERNALS].buckets.list(entityId)).length;
+  return (await repo.buckets.list(entityId)).length;
 }
 
-async function refused(call: Promise<unknown>, state: string): Promise<void> {
-  await expect(call).rejects.toBeInstanceOf(NamespaceStateError);
-  await expect(call).rejects.toMatchObject({ state });
-}
+export function deletedNamespaceContract(store: StoreUnderTest): void {
+  const { expect, test } = store.cases;
 
-describeLimiterStores("a live limiter of a deleted namespace", (store) => {
-  it("a limiter of a deleted namespace refuses within the time of the config cache", async () => {
+  async function refused(call: Promise<unknown>, state: string): Promise<void> {
+    const error = await failureOf(call);
+    expect(error).toBeInstanceOf(NamespaceStateError);
+    expect(error).toMatchObject({ state });
+  }
+
+  test("a limiter of a deleted namespace refuses within the time of the config cache", async () => {
     const { live, admin } = await opened(store);
     const { namespaceName } = live.repo;
     const lenient = new RateLimiter(live.repo, { onUnavailable: "allow" });
@@ -44,7 +46,7 @@ describeLimiterStores("a live limiter of a deleted namespace", (store) => {
     expect(await bucketCount(live, "key-3")).toBe(0);
   });
 
-  it("a limiter works again after a recovery, within the time of the config cache", async () => {
+  test("a limiter works again after a recovery, within the time of the config cache", async () => {
     const { live, admin } = await opened(store);
     const { namespaceName, namespaceId } = live.repo;
     await admin.repo.namespaces.delete(namespaceName);
@@ -56,7 +58,7 @@ describeLimiterStores("a live limiter of a deleted namespace", (store) => {
     await live.limiter.acquire(GIVEN);
   });
 
-  it("a limiter creates no bucket after a purge, even before its config cache expires", async () => {
+  test("a limiter creates no bucket after a purge, even before its config cache expires", async () => {
     const { live, admin } = await opened(store);
     const { namespaceName, namespaceId } = live.repo;
     await admin.repo.namespaces.delete(namespaceName);
@@ -69,11 +71,11 @@ describeLimiterStores("a live limiter of a deleted namespace", (store) => {
     for (const id of ["key-1", "key-2", "key-3"]) expect(await bucketCount(live, id)).toBe(0);
   });
 
-  it("a limiter refuses at once in the process that deletes the namespace", async () => {
+  test("a limiter refuses at once in the process that deletes the namespace", async () => {
     const { live } = await opened(store);
     await live.repo.namespaces.delete(live.repo.namespaceName);
     await refused(live.limiter.acquire(WARM), "deleted");
     await live.repo.namespaces.recover(live.repo.namespaceId);
     await live.limiter.acquire(WARM);
   });
-});
+}

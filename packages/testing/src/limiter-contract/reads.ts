@@ -1,17 +1,15 @@
 /** Looking without taking: a peek shows exactly what an acquire would find. */
 
-import { invalidityOf, lines } from "@zae-limiter/test-support/outcomes.ts";
-import { itUnless } from "@zae-limiter/test-support/unless.ts";
-import { expect, it } from "vitest";
-import { describeLimiterStores } from "./limiter-stores.ts";
+import { invalidityOf, lines } from "./outcomes.ts";
+import type { StoreUnderTest } from "./subject.ts";
 
 const RESOURCE = "gpt-4";
 const USER = { entityId: "user-1", resource: RESOURCE };
 
-describeLimiterStores("a look at the limits", (store) => {
-  const extra = itUnless(store.slow);
+export function readsContract(store: StoreUnderTest): void {
+  const { expect, extra, test } = store.cases;
 
-  it("a look at the limits shows what is available, with and without a bucket (A128)", async () => {
+  test("a look at the limits shows what is available, with and without a bucket (A128)", async () => {
     const { limiter, repo } = await store.open();
     await repo.limits.setResource(RESOURCE, ["rpm:100", "tpm:5000"]);
     expect(await limiter.available(USER)).toEqual({ rpm: 100, tpm: 5000 });
@@ -21,7 +19,7 @@ describeLimiterStores("a look at the limits", (store) => {
     expect(await limiter.available(USER)).toEqual({ rpm: 70, tpm: 5000 });
   });
 
-  it("a look at the limits is the smallest of the entity and its ancestors (A128)", async () => {
+  test("a look at the limits is the smallest of the entity and its ancestors (A128)", async () => {
     const { limiter, repo } = await store.open();
     await repo.entities.create({ id: "top" });
     await repo.entities.create({ id: "team", parentId: "top", cascade: true });
@@ -54,7 +52,7 @@ describeLimiterStores("a look at the limits", (store) => {
     expect(await limiter.available(USER)).toEqual({ rpm: 10 });
   });
 
-  it("a look at the limits tells the time until enough is there, ancestors counted (A129)", async () => {
+  test("a look at the limits tells the time until enough is there, ancestors counted (A129)", async () => {
     const { limiter, repo, time } = await store.open();
     const until = (needed: Record<string, number>) =>
       limiter.timeUntilAvailable({ ...USER, needed });
@@ -78,7 +76,7 @@ describeLimiterStores("a look at the limits", (store) => {
     await invalidityOf(until({ rpm: 0.5 }));
   });
 
-  it("a look at the limits is right when the time has come, not a moment before (A129)", async () => {
+  test("a look at the limits is right when the time has come, not a moment before (A129)", async () => {
     const { limiter, time } = await store.open();
     const request = { ...USER, limits: ["rpm:7", "rps:3/sec"] };
     await limiter.acquire({ ...request, consume: { rpm: 7 } });
@@ -126,10 +124,12 @@ describeLimiterStores("a look at the limits", (store) => {
     expect(lines(none.statuses)).toEqual(["user-1/gpt-4 rpm 0/5"]);
     expect(await subject.limiter.available(request)).toEqual({ rpm: 5 });
   });
-});
+}
 
-describeLimiterStores("the buckets of a resource", (store) => {
-  it("the buckets of a resource are one for an entity, however it is stored (A177)", async () => {
+export function resourceBucketsContract(store: StoreUnderTest): void {
+  const { expect, test } = store.cases;
+
+  test("the buckets of a resource are one for an entity, however it is stored (A177)", async () => {
     const { limiter, repo } = await store.open();
     await limiter.acquire({ ...USER, limits: ["rpm:100"], consume: { rpm: 30 } });
     const capacity = await repo.buckets.capacity(RESOURCE, "rpm");
@@ -137,7 +137,7 @@ describeLimiterStores("the buckets of a resource", (store) => {
     expect(capacity.entities).toHaveLength(1);
   });
 
-  it("the buckets of a resource are summed over all entities, or over those without a parent (A178)", async () => {
+  test("the buckets of a resource are summed over all entities, or over those without a parent (A178)", async () => {
     const { limiter, repo } = await store.open();
     await repo.limits.setSystem(["rpm:100"]);
     await repo.entities.create({ id: "a" });
@@ -170,7 +170,7 @@ describeLimiterStores("the buckets of a resource", (store) => {
     expect(none.entities).toEqual([]);
   });
 
-  it("the buckets of a resource are listed limit by limit, without the meter of writes (A179)", async () => {
+  test("the buckets of a resource are listed limit by limit, without the meter of writes (A179)", async () => {
     const { limiter, repo } = await store.open();
     await repo.limits.setSystem(["rpm:100", "tpm:1000"]);
     for (const resource of ["gpt-4", "gpt-4o"]) {
@@ -195,4 +195,4 @@ describeLimiterStores("the buckets of a resource", (store) => {
     });
     expect(await repo.buckets.list("unknown")).toEqual([]);
   });
-});
+}

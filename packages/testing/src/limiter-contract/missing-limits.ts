@@ -3,11 +3,10 @@
  */
 
 import type { MissingLimits } from "@zae-limiter/limiter/acquire/acquire-request.ts";
-import { invalidityOf, lines, refusalOf } from "@zae-limiter/test-support/outcomes.ts";
-import { itUnless } from "@zae-limiter/test-support/unless.ts";
-import { expect, it } from "vitest";
+import { milliOf } from "./balances.ts";
 import { family } from "./family.ts";
-import { describeLimiterStores, milliOf, type Subject } from "./limiter-stores.ts";
+import { invalidityOf, lines, refusalOf } from "./outcomes.ts";
+import type { StoreUnderTest, Subject } from "./subject.ts";
 
 const RESOURCE = "gpt-4";
 const KEY = { entityId: "key-1", resource: RESOURCE };
@@ -25,10 +24,10 @@ async function used(subject: Subject, entityId: string, name: string): Promise<n
   return milli === undefined ? undefined : milli.consumed / 1000;
 }
 
-describeLimiterStores("a name without a limit", (store) => {
-  const extra = itUnless(store.slow);
+export function missingLimitsContract(store: StoreUnderTest): void {
+  const { expect, extra, test } = store.cases;
 
-  it("a name without a limit is an error that names the limits there are, and nothing is consumed", async () => {
+  test("a name without a limit is an error that names the limits there are, and nothing is consumed", async () => {
     const subject = await store.open();
     await raised(subject);
     for (const missingLimits of [undefined, "error"] as const) {
@@ -39,7 +38,7 @@ describeLimiterStores("a name without a limit", (store) => {
     expect(await subject.repo.buckets.list("key-1")).toEqual([]);
   });
 
-  it("a name without a limit is unlimited for the entity where the call ignores missing limits", async () => {
+  test("a name without a limit is unlimited for the entity where the call ignores missing limits", async () => {
     const subject = await store.open();
     await raised(subject);
     const request = { ...BOTH, missingLimits: "ignore" } as const;
@@ -73,7 +72,7 @@ describeLimiterStores("a name without a limit", (store) => {
     expect(lines(refusal.violations)).toEqual(["key-1/gpt-4 rpm 100/99!"]);
   });
 
-  it("a name without a limit still counts for an ancestor that has the limit, and is corrected there", async () => {
+  test("a name without a limit still counts for an ancestor that has the limit, and is corrected there", async () => {
     const subject = await store.open({ missingLimits: "ignore" });
     await raised(subject);
     await family(subject, "key-1", "project");
@@ -116,4 +115,4 @@ describeLimiterStores("a name without a limit", (store) => {
       expect(error.field).toBe("missingLimits");
     }
   });
-});
+}

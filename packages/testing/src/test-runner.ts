@@ -1,4 +1,4 @@
-/** What the contract needs of a test runner, so that it depends on none. */
+/** What the contracts need of a test runner, so that they depend on none. */
 
 import { format } from "node:util";
 
@@ -6,8 +6,20 @@ import { format } from "node:util";
 export interface Matchers {
   /** Compares by identity. */
   toBe(expected: unknown): unknown;
+  /** Passes for larger numbers. */
+  toBeGreaterThan(expected: number): unknown;
+  /** Passes for larger numbers and for the same one. */
+  toBeGreaterThanOrEqual(expected: number): unknown;
+  /** Passes for objects of the class. */
+  toBeInstanceOf(expected: unknown): unknown;
+  /** Passes for smaller numbers. */
+  toBeLessThan(expected: number): unknown;
+  /** Passes for smaller numbers and for the same one. */
+  toBeLessThanOrEqual(expected: number): unknown;
   /** Passes for `undefined` only. */
   toBeUndefined(): unknown;
+  /** Passes for a text with this part. */
+  toContain(expected: string): unknown;
   /** Compares by value; absent and `undefined` members are the same. */
   toEqual(expected: unknown): unknown;
   /** Compares the length. */
@@ -39,7 +51,7 @@ export interface TestRunner {
 }
 
 /** Declares one case per row: `each(rows)(title, run)`. */
-interface Each<Result> {
+export interface Each<Result> {
   <Row extends readonly unknown[]>(
     rows: readonly Row[],
   ): (title: string, run: (...row: Row) => Result) => void;
@@ -56,6 +68,7 @@ export interface Cases extends TestRunner {
   ) => (title: string, run: () => Promise<void>) => unknown;
 }
 
+/** Adds what can be made of the functions of a test runner. */
 export function casesOf(runner: TestRunner): Cases {
   const { describe, test, expect, beforeAll, afterAll } = runner;
   return {
@@ -71,7 +84,8 @@ export function casesOf(runner: TestRunner): Cases {
   };
 }
 
-function each<Result>(declare: (title: string, run: () => Result) => unknown): Each<Result> {
+/** Declares one case per row with `declare`; `%s` and `%j` in a title are places for its values. */
+export function each<Result>(declare: (title: string, run: () => Result) => unknown): Each<Result> {
   return (rows: readonly unknown[]) => (title: string, run: (...row: never[]) => Result) => {
     // The same number of values as there are places: `format` would add the others at the end.
     const places = title.match(/%[sj]/g)?.length ?? 0;

@@ -1,9 +1,10 @@
-/** A repository whose calls take no virtual time, however long the engine behind it takes. */
+/** A repository whose calls take no virtual time, however long the store behind it takes. */
 
 import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
-import type { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
+import type { VirtualTime } from "../time/virtual-time.ts";
 
+/** Lets virtual time stand still during the calls that a limiter makes. */
 export function timed(repository: Repository, time: VirtualTime): Repository {
   const internals = repository[INTERNALS];
   const watched = {

@@ -5,24 +5,23 @@
  */
 
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
-import { invalidityOf, lines, refusalOf } from "@zae-limiter/test-support/outcomes.ts";
-import { itUnless } from "@zae-limiter/test-support/unless.ts";
-import { expect, it } from "vitest";
-import { describeLimiterStores, milliOf } from "./limiter-stores.ts";
+import { milliOf } from "./balances.ts";
+import { invalidityOf, lines, refusalOf } from "./outcomes.ts";
+import type { StoreUnderTest } from "./subject.ts";
 
 const RESOURCE = "gpt-4";
 const USER = { entityId: "user-1", resource: RESOURCE };
 
-describeLimiterStores("limits that come with a call", (store) => {
-  const extra = itUnless(store.slow);
+export function overrideContract(store: StoreUnderTest): void {
+  const { expect, extra, test, testEach } = store.cases;
 
-  it("limits that come with a call are enough where nothing is stored (A124)", async () => {
+  test("limits that come with a call are enough where nothing is stored (A124)", async () => {
     const { limiter } = await store.open();
     const lease = await limiter.acquire({ ...USER, limits: ["rpm:100"], consume: { rpm: 75 } });
     expect(lines(lease.statuses)).toEqual(["user-1/gpt-4 rpm 75/25"]);
   });
 
-  it.each(store.variants([false, true]))(
+  testEach(store.variants([false, true]))(
     "apply although the bucket exists, and are gone afterwards (looking first: %s)",
     async (looking) => {
       const subject = await store.open({ speculativeWrites: !looking });
@@ -190,4 +189,4 @@ describeLimiterStores("limits that come with a call", (store) => {
     const states = await repo.buckets.list("user-1");
     expect(states.map(({ limitName, capacity }) => [limitName, capacity])).toEqual([["rpm", 200]]);
   });
-});
+}

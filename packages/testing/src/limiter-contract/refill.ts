@@ -1,18 +1,17 @@
 /** Refill over long times and in small pieces: exact, and nothing beyond full. */
 
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
-import { refusalOf } from "@zae-limiter/test-support/outcomes.ts";
-import { itUnless } from "@zae-limiter/test-support/unless.ts";
-import { expect, it } from "vitest";
-import { describeLimiterStores, milliOf } from "./limiter-stores.ts";
+import { milliOf } from "./balances.ts";
+import { refusalOf } from "./outcomes.ts";
+import type { StoreUnderTest } from "./subject.ts";
 
 const USER = { entityId: "user-1", resource: "gpt-4" };
 
-describeLimiterStores("refill", (store) => {
-  const extra = itUnless(store.slow);
+export function refillContract(store: StoreUnderTest): void {
+  const { expect, extra, test, testUnless } = store.cases;
 
-  // 8,640 writes would take DynamoDB Local half a minute, and the arithmetic is the same there.
-  itUnless(store.real && "8,640 writes take DynamoDB Local half a minute")(
+  // The arithmetic is the same there.
+  testUnless(store.remote ? "8,640 writes take a remote store half a minute" : undefined)(
     "refill gives a slow limit next to a fast one exactly its tokens",
     async () => {
       const subject = await store.open();
@@ -55,14 +54,14 @@ describeLimiterStores("refill", (store) => {
     });
   });
 
-  it("refill admits exactly the capacity after idling, as fast as anybody can ask", async () => {
+  test("refill admits exactly the capacity after idling, as fast as anybody can ask", async () => {
     const { limiter, time } = await store.open();
     const limits = ["rpm:100"];
     await limiter.acquire({ ...USER, limits, consume: { rpm: 100 } });
     time.advance(60_000);
     // Full again; and the same time once more, which is gone.
     time.advance(60_000);
-    const rpm = store.real ? 5 : 1;
+    const rpm = store.remote ? 5 : 1;
     const asked = Array.from({ length: 200 / rpm }, () =>
       limiter.tryAcquire({ ...USER, limits, consume: { rpm } }),
     );
@@ -76,7 +75,7 @@ describeLimiterStores("refill", (store) => {
     const limits = ["rpm:7"];
     let granted = 0;
     let elapsedMs = 0;
-    for (let call = 0; call < (store.real ? 40 : 400); call += 1) {
+    for (let call = 0; call < (store.remote ? 40 : 400); call += 1) {
       const stepMs = (call * 7919) % 5003;
       time.advance(stepMs);
       elapsedMs += stepMs;
@@ -90,4 +89,4 @@ describeLimiterStores("refill", (store) => {
       consumed: granted * 1000,
     });
   });
-});
+}

@@ -1,6 +1,7 @@
 /** A family of entities, each charging the next, and what they have left. */
 
-import { milliOf, type Subject } from "./limiter-stores.ts";
+import { milliOf } from "./balances.ts";
+import type { Subject } from "./subject.ts";
 
 export const RESOURCE = "api";
 export const CHILD = { entityId: "child", resource: RESOURCE };
