@@ -2,13 +2,13 @@
  * How fast usage is counted, per second of one core: the fold alone, the fold with the writes it plans, and everything on
  * memory from acquires to snapshots. Prints a table. Run it with `npm run bench:usage`.
  */
-import { Aggregator } from "./dist/modules/aggregator/aggregator.js";
-import { planSnapshot } from "./dist/modules/aggregator/snapshot-write.js";
-import { changeOf, orderOf } from "./dist/modules/aggregator/stream-change.js";
-import { foldUsage } from "./dist/modules/aggregator/usage-fold.js";
+import { Aggregator } from "./dist/modules/aws/aggregator/aggregator.js";
+import { planSnapshot } from "./dist/modules/aws/aggregator/snapshot-write.js";
+import { changeOf, orderOf } from "./dist/modules/aws/aggregator/stream-change.js";
+import { foldUsage } from "./dist/modules/aws/aggregator/usage-fold.js";
 import { RateLimiter } from "./dist/modules/index.js";
-import { Repository } from "./dist/modules/repository/repository.js";
-import { MemoryItemStore } from "./dist/modules/storage/memory/item-store.js";
+import { Repository } from "./dist/modules/limiter/repository/repository.js";
+import { MemoryItemStore } from "./dist/modules/limiter/storage/memory/item-store.js";
 
 const WINDOWS = ["hourly", "daily", "monthly"];
 const RECORDS = 20_000;

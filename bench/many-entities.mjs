@@ -11,8 +11,8 @@ import {
   entityConfigKey,
   entityConfigPartition,
   inNamespace,
-} from "./dist/modules/records/keys.js";
-import { openSqlite } from "./dist/modules/storage/sqlite/connection.js";
+} from "./dist/modules/limiter/records/keys.js";
+import { openSqlite } from "./dist/modules/limiter/storage/sqlite/connection.js";
 
 const { values } = parseArgs({
   options: {

@@ -89,11 +89,14 @@ function wholeLibrary(starts) {
   };
 }
 
-/** Keeps rooms inside where packages are external. */
+/** Takes rooms from this checkout, wherever its node_modules lead, and never for packages. */
 const roomsAreOurs = {
   name: "rooms-are-ours",
   setup: ({ onResolve }) =>
-    onResolve({ filter: /^@zae-limiter\// }, ({ path }) => ({ path: roomFile(path) })),
+    onResolve({ filter: /^@zae-limiter\// }, ({ path }) => ({
+      path: roomFile(path),
+      sideEffects: false,
+    })),
 };
 
 /** Returns the source that an import by the name of a room means; `undefined` for others. */
@@ -158,7 +161,10 @@ const starts = new Set(
     .filter((path) => OURS.test(path ?? "") && path !== LIBRARY && !WITHOUT_LIBRARY.has(path))
     .filter((path) => !ONLY_PACKAGES.test(path)),
 );
-const { outputFiles, metafile } = await build({ ...OPTIONS, plugins: [wholeLibrary(starts)] });
+const { outputFiles, metafile } = await build({
+  ...OPTIONS,
+  plugins: [wholeLibrary(starts), roomsAreOurs],
+});
 const stray = importedPackages(metafile).filter((name) => !TAKEN_IN.includes(name));
 if (stray.length > 0) {
   throw new Error(

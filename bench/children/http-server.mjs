@@ -19,7 +19,7 @@ async function express() {
   } else if (limiter === "none") {
     app.get("/", (_, response) => response.send("ok"));
   } else {
-    const { leaseOf, rateLimit } = await import("../dist/http/express.js");
+    const { leaseOf, rateLimit } = await import("../dist/limiter/http/express.js");
     app.use(rateLimit(OURS[limiter]));
     app.get("/", (request, response) => {
       if (limiter === "ours-2") leaseOf(request).settle({ tpm: 2 });
@@ -40,7 +40,7 @@ async function fastify() {
   } else if (limiter === "none") {
     app.get("/", async () => "ok");
   } else {
-    const { default: rateLimit, leaseOf } = await import("../dist/http/fastify.js");
+    const { default: rateLimit, leaseOf } = await import("../dist/limiter/http/fastify.js");
     await app.register(rateLimit, OURS[limiter]);
     app.get("/", async (request) => {
       if (limiter === "ours-2") leaseOf(request).settle({ tpm: 2 });

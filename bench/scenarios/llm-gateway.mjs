@@ -23,13 +23,18 @@ const headers = { "content-type": "application/json", authorization: "Bearer sk-
 
 /** The gateway is a command and no entry point of the package, so it is bundled here. */
 async function bundleGateway() {
-  const source = (path) => fileURLToPath(new URL(`../../src/${path}`, import.meta.url));
+  const packages = fileURLToPath(new URL("../../packages", import.meta.url));
+  const rooms = ["gateway", "limiter"].map((room) => [
+    `@zae-limiter/${room}`,
+    `${packages}/${room}/src`,
+  ]);
   const contents = `
-    export { Gateway } from ${JSON.stringify(source("cli/gateway/gateway.ts"))};
-    export { checkUpstream } from ${JSON.stringify(source("cli/gateway/upstreams.ts"))};
-    export { RateLimiter } from ${JSON.stringify(source("index.ts"))};`;
+    export { Gateway } from "@zae-limiter/gateway/gateway.ts";
+    export { checkUpstream } from "@zae-limiter/gateway/upstreams.ts";
+    export { RateLimiter } from "@zae-limiter/limiter/index.ts";`;
   await build({
-    stdin: { contents, resolveDir: source(".") },
+    stdin: { contents, resolveDir: packages },
+    alias: Object.fromEntries(rooms),
     outfile: fileURLToPath(new URL("../dist/gateway.js", import.meta.url)),
     bundle: true,
     platform: "node",

@@ -1,7 +1,7 @@
 /** What `limitFetch` adds to a call, in this process: the upstream answers without a socket. */
 
 import { RateLimiter } from "../dist/index.js";
-import { limitFetch } from "../dist/llm/index.js";
+import { limitFetch } from "../dist/limiter/llm/index.js";
 import { duel } from "../measure.mjs";
 
 const EVENTS = 500;

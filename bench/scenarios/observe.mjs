@@ -7,7 +7,7 @@ import {
   PeriodicExportingMetricReader,
 } from "@opentelemetry/sdk-metrics";
 import { RateLimiter } from "../dist/index.js";
-import { observe } from "../dist/otel/index.js";
+import { observe } from "../dist/limiter/otel/index.js";
 import { duel } from "../measure.mjs";
 import { keys, taking } from "../support.mjs";
 import { limiterAt, withTable } from "./dynamodb.mjs";

@@ -48,7 +48,7 @@ export class MapTable {
   }
 
   // In a database: a query on the primary key, or on one of four indexes.
-  async page({ index, partition, from, to, descending, after, limit }) {
+  async page({ index, partition, from, before, descending, after, limit }) {
     this.#refuseClosed();
     const order = index === undefined ? ["SK"] : [`${index}SK`, "PK", "SK"];
     const partitionKey = index === undefined ? "PK" : `${index}PK`;
@@ -58,7 +58,7 @@ export class MapTable {
       .map(({ item }) => item)
       .filter((item) => item[partitionKey] === partition && typeof item[sort] === "string")
       .filter((item) => from === undefined || compare(item[sort], from) >= 0)
-      .filter((item) => to === undefined || compare(item[sort], to) <= 0)
+      .filter((item) => before === undefined || compare(item[sort], before) < 0)
       .filter((item) => after === undefined || compareBy(order, item, after) * direction > 0)
       .sort((one, other) => compareBy(order, one, other) * direction)
       .slice(0, limit);

@@ -5,7 +5,10 @@ import type { Quote } from "./plain-words.ts";
 import { STORE_PLACES } from "./store-places.ts";
 
 /** Files that wait for the part that will use them. */
-export const AWAITED: readonly string[] = [];
+export const AWAITED: readonly string[] = [
+  // The first store with a server that decides by itself is PostgreSQL.
+  "packages/limiter/src/buckets/warm-buckets.ts",
+];
 
 /** Folders that do not follow the rule of plain words yet. */
 export const WORDY_FOLDERS: readonly string[] = [];
@@ -63,8 +66,9 @@ const timerPlaces: Place = {
     "packages/limiter/src/storage/dynamodb/feed.ts",
     "packages/limiter/src/storage/dynamodb/create-table.ts",
     "packages/limiter/src/storage/dynamodb/transport/deadline.ts",
+    // Long reads and writes give way to other work of the process.
+    "packages/limiter/src/storage/step-item-store.ts",
     // Waiting for another process, and giving way to it.
-    "packages/limiter/src/storage/sqlite/feed.ts",
     "packages/limiter/src/storage/sqlite/database.ts",
     "packages/limiter/src/storage/sqlite/item-store.ts",
     "packages/limiter/src/storage/sqlite/write-queue.ts",

@@ -3,10 +3,14 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
 import { format } from "node:util";
+import { builtPath } from "../../scripts/entry-points.mjs";
 import type { Example } from "./extract.ts";
+
+/** The compiled sources, where `npm test` has made them. */
+const COMPILED = process.env.ZAEL_COMPILED;
 
 /** What an example printed at each of its `console.log`, and what its comments promise. */
 export interface Printed {
@@ -96,10 +100,17 @@ export class Workshop {
     rmSync(this.folder, { recursive: true });
   }
 
+  /** Examples load the modules that the tests load: two copies of a class are two classes. */
+  #loaded(path: string): string {
+    if (COMPILED === undefined) return path;
+    const built = builtPath(relative(this.#root, path)).replace(/\.ts$/, ".js");
+    return join(COMPILED, built);
+  }
+
   #resolved(code: string): string {
     return code.replaceAll(/(from\s+|import\()(['"])([^'"]+)\2/g, (whole, before, _, name) => {
       const path = this.#entries.get(name);
-      return path === undefined ? whole : `${before}${JSON.stringify(path)}`;
+      return path === undefined ? whole : `${before}${JSON.stringify(this.#loaded(path))}`;
     });
   }
 }

@@ -103,7 +103,7 @@ describe("ZaeLimiter", () => {
 
 await describeAws("ZaeLimiter as it is shipped", ({ build }) => {
   test("ZaeLimiter as it is shipped brings the code of its Lambdas along, as assets", async () => {
-    const { href } = pathToFileURL(join(build, "infra", "cdk.js"));
+    const { href } = pathToFileURL(join(build, "aws", "cdk.js"));
     const shipped = (await import(href)) as typeof import("@zae-limiter/aws/cdk.ts");
     const outdir = mkdtempSync(join(tmpdir(), "zae-limiter-cdk-"));
     const said = vi.spyOn(console, "error");

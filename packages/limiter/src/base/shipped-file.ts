@@ -6,7 +6,7 @@ import { existsSync } from "node:fs";
  * `dist`, as seen from the code that asks: a chunk or an entry point of the build, or a source file
  * of a room, which uses the build of the same checkout.
  */
-const FOLDERS = ["../", "./", "../../../dist/", "../../../../dist/"];
+const FOLDERS = ["../", "./", "../../", "../../../dist/", "../../../../dist/"];
 
 /** Returns the address of a file of `dist`, or `undefined` where it was not built. */
 export function shippedFile(path: string, from: string): URL | undefined {

@@ -87,8 +87,8 @@ export interface PageRange {
   readonly partition: string;
   /** The least sort key, included. */
   readonly from: string | undefined;
-  /** The greatest sort key, included. */
-  readonly to: string | undefined;
+  /** The sort keys are below this one, in the order of bytes. */
+  readonly before: string | undefined;
   /** Whether the greatest sort key comes first. */
   readonly descending: boolean;
   /** Begin after this item, which may be gone; it has the keys of the table and of the index. */

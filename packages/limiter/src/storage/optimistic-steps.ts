@@ -25,7 +25,7 @@ import type {
   TableCallOptions,
 } from "./item-table.ts";
 import { PolledFeed } from "./polled-feed.ts";
-import type { StepOptions, StepRows, StepTable } from "./step-table.ts";
+import type { ListedRows, StepOptions, StepTable } from "./step-table.ts";
 
 const TIMEOUT_MS = 2000;
 /** Conflicts after which a step waits before it runs again, and the longest such wait. */
@@ -42,7 +42,7 @@ export interface OptimisticStepsOptions {
   readonly onCall?: CallListener | undefined;
 }
 
-export class OptimisticSteps implements StepTable {
+export class OptimisticSteps implements StepTable<ListedRows> {
   readonly #table: ItemTable;
   readonly #clock: Clock;
   readonly #timer: Timer;
@@ -67,7 +67,7 @@ export class OptimisticSteps implements StepTable {
   }
 
   async step<Result>(
-    work: (rows: StepRows) => Result,
+    work: (rows: ListedRows) => Result,
     { timeoutMs, keys = [], once }: StepOptions<Result>,
   ): Promise<Result> {
     const deadline = this.#deadline(timeoutMs);
@@ -88,7 +88,7 @@ export class OptimisticSteps implements StepTable {
   }
 
   async peek<Result>(
-    work: (rows: StepRows) => Result,
+    work: (rows: ListedRows) => Result,
     { timeoutMs, keys = [] }: StepOptions<Result>,
   ): Promise<Result> {
     return this.#run(work, new StepCells(), keys, this.#deadline(timeoutMs), 1);
@@ -118,7 +118,7 @@ export class OptimisticSteps implements StepTable {
 
   /** Runs the work until it has all cells that it asks for. */
   async #run<Result>(
-    work: (rows: StepRows) => Result,
+    work: (rows: ListedRows) => Result,
     cells: StepCells,
     keys: readonly Key[],
     deadline: Deadline,
@@ -240,7 +240,7 @@ class MissingPage extends Error {
 }
 
 /** The cells that one attempt of a step has read, and what its last run has used and written. */
-class StepCells implements StepRows {
+class StepCells implements ListedRows {
   readonly #cells = new Map<string, Cell>();
   readonly #pages = new Map<string, readonly Item[]>();
   readonly #used = new Set<Cell>();
@@ -260,7 +260,15 @@ class StepCells implements StepRows {
     return write === undefined ? cell.item : write.after;
   }
 
-  set(key: Key, after: Item | undefined, isLogged: boolean): void {
+  set(key: Key, after: Item | undefined): void {
+    this.#write(key, after, true);
+  }
+
+  setUnlogged(key: Key, after: Item | undefined): void {
+    this.#write(key, after, false);
+  }
+
+  #write(key: Key, after: Item | undefined, isLogged: boolean): void {
     this.get(key);
     const id = idOf(key);
     const before = this.#cells.get(id)?.item;

@@ -13,7 +13,9 @@ export class PolledFeed {
   readonly #log: (from: LogStart, limit: number) => Promise<LogPage>;
   readonly #timer: Timer;
   readonly #closed: AbortSignal;
-  #woken = new AbortController();
+  readonly #waiting = new Set<() => void>();
+  /** Counts the calls of `wake`, for readers that were not waiting yet. */
+  #wakes = 0;
 
   constructor(options: {
     readonly log: (from: LogStart, limit: number) => Promise<LogPage>;
@@ -27,8 +29,8 @@ export class PolledFeed {
 
   /** Wakes the readers after a change by this process. */
   wake(): void {
-    this.#woken.abort();
-    this.#woken = new AbortController();
+    this.#wakes += 1;
+    for (const wake of this.#waiting) wake();
   }
 
   read({ from = "now", signal }: ChangesOptions): AsyncIterableIterator<ChangeRecord> {
@@ -38,7 +40,7 @@ export class PolledFeed {
   async *#records(from: LogStart, ended: AbortSignal): AsyncGenerator<ChangeRecord, undefined> {
     let start = from;
     while (!ended.aborted) {
-      const woken = this.#woken.signal;
+      const wakes = this.#wakes;
       const { records, position } = await this.#log(start, PAGE);
       for (const record of records) {
         if (ended.aborted) return;
@@ -46,7 +48,18 @@ export class PolledFeed {
       }
       const isEnd = records.length === 0 && start !== "now";
       start = { after: position };
-      if (isEnd) await this.#timer.sleep(POLL_MS, AbortSignal.any([woken, ended]));
+      if (isEnd && wakes === this.#wakes) await this.#more(ended);
     }
+  }
+
+  /** Waits until this process writes, the next poll is due, or the reader is stopped. */
+  async #more(ended: AbortSignal): Promise<void> {
+    const woken = new AbortController();
+    const wake = () => woken.abort();
+    this.#waiting.add(wake);
+    ended.addEventListener("abort", wake, { once: true });
+    await this.#timer.sleep(POLL_MS, woken.signal);
+    ended.removeEventListener("abort", wake);
+    this.#waiting.delete(wake);
   }
 }

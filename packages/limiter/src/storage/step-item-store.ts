@@ -1,5 +1,6 @@
 /** The item store over steps: conditions, changes, transactions and queries, written once. */
 
+import { setImmediate as breathe } from "node:timers/promises";
 import { chunksOf } from "../base/bounded.ts";
 import { ValidationError } from "../domain/errors/errors.ts";
 import {
@@ -31,7 +32,7 @@ import type {
   WriteResult,
 } from "./item-store.ts";
 import { planWrite, planWrites } from "./plan-writes.ts";
-import { isEmpty, rangeOf } from "./sort-range.ts";
+import { halfOpenRange } from "./sort-range.ts";
 import type { StepRows, StepTable } from "./step-table.ts";
 import { indexNamed, project } from "./table.ts";
 
@@ -65,7 +66,8 @@ export class StepItemStore implements ItemStore {
     keys.forEach(checkKey);
     const { timeoutMs } = options;
     const items: (Item | undefined)[] = [];
-    for (const page of chunksOf(keys, PAGE)) {
+    for (const [number, page] of chunksOf(keys, PAGE).entries()) {
+      if (number > 0) await breathe();
       const read = (rows: StepRows) => page.map((key) => rows.get(key));
       items.push(
         ...(await this.#table.peek(read, { operation: "getMany", timeoutMs, keys: page })),
@@ -108,7 +110,8 @@ export class StepItemStore implements ItemStore {
     all.forEach(checkWrite);
     // Planned before the first batch, so that nothing is written when something cannot be stored.
     for (const write of all) planWrite(write, undefined);
-    for (const batch of chunksOf(all, BATCH)) {
+    for (const [number, batch] of chunksOf(all, BATCH).entries()) {
+      if (number > 0) await breathe();
       const keys = batch.map(keyOfWrite);
       await this.#table.step((rows) => applied(rows, batch), { operation: "writeMany", keys });
     }
@@ -117,22 +120,26 @@ export class StepItemStore implements ItemStore {
   async *query(query: Query): AsyncGenerator<Item> {
     checkQuery(query);
     const { partition, descending = false } = query;
-    const range = rangeOf(query.sort);
-    if (isEmpty(range)) return;
+    const range = halfOpenRange(query.sort);
+    if (range === undefined) return;
     const index = query.index === undefined ? undefined : indexNamed(query.index);
     let { after } = query;
     if (after !== undefined && index !== undefined && typeof after[index.sort] !== "string") {
       throw new ValidationError("after", after, `expected an item with the keys of ${index.name}`);
     }
+    let { from, before } = range;
     for (let left = query.limit ?? Number.POSITIVE_INFINITY; left > 0; ) {
       const limit = Math.min(left, PAGE);
-      const { from, to } = range;
-      const place = { index: query.index, partition, from, to, descending, after, limit };
+      const place = { index: query.index, partition, from, before, descending, after, limit };
       const items = await this.#table.page(place, "query");
       for (const item of items) yield index === undefined ? item : project(index, item);
       if (items.length < limit) return;
       after = items.at(-1);
       left -= items.length;
+      // What comes after an item of the range is above its low end, or below its high one.
+      if (descending) before = undefined;
+      else from = undefined;
+      await breathe();
     }
   }
 
@@ -151,7 +158,7 @@ export class StepItemStore implements ItemStore {
     return this.#table.step(
       (rows) => {
         const { ok, before, after } = planWrite(write, rows.get(key));
-        if (ok) rows.set(key, after, true);
+        if (ok) rows.set(key, after);
         const item = !ok || "delete" in write ? before : "update" in write ? after : undefined;
         return { ok, item };
       },
@@ -165,7 +172,7 @@ function applied(rows: StepRows, writes: readonly Write[]): TransactResult {
   const planned = planWrites(writes, (key) => rows.get(key));
   if (!planned.result.ok) return planned.result;
   for (const [at, { key, after }] of planned.writes.entries()) {
-    if (!("check" in (writes[at] as Write))) rows.set(key, after, true);
+    if (!("check" in (writes[at] as Write))) rows.set(key, after);
   }
   return planned.result;
 }

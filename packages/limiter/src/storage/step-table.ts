@@ -1,7 +1,7 @@
 /**
  * Items that are read and written in steps: work that sees all rows as of one moment and writes
- * them together. `OptimisticSteps` runs a step on cells that it has read from an `ItemTable`, and
- * again when one has changed.
+ * them together. Memory and SQLite run a step at once, in a transaction; `OptimisticSteps` runs it
+ * on cells that it has read from an `ItemTable`, and again when one has changed.
  *
  * Work must be synchronous, must do nothing but read and write rows, and must name the same rows
  * each time it runs: ids and other random values are made before it.
@@ -15,8 +15,14 @@ import type { PageRange } from "./item-table.ts";
 export interface StepRows {
   /** Returns an item; `along` are keys that the work will ask for next, if this one is read. */
   get(key: Key, along?: readonly Key[]): Item | undefined;
-  /** Stores an item, or removes it. */
-  set(key: Key, item: Item | undefined, isLogged: boolean): void;
+  /** Stores an item, or removes it; the log has the change. */
+  set(key: Key, item: Item | undefined): void;
+}
+
+/** Rows that a step may also list. */
+export interface ListedRows extends StepRows {
+  /** Stores an item, or removes it, without a trace in the log. */
+  setUnlogged(key: Key, item: Item | undefined): void;
   /** Returns the keys of a range as an index has them: the step does not depend on their items. */
   keys(range: PageRange): readonly Item[];
   /** Returns whole items of a range; `alongOf` names keys that the work will ask for of each. */
@@ -34,11 +40,11 @@ export interface StepOptions<Result> {
   readonly once?: { readonly token: string; readonly repeated: Result } | undefined;
 }
 
-export interface StepTable {
+export interface StepTable<Rows extends StepRows = StepRows> {
   /** Runs work that may write. */
-  step<Result>(work: (rows: StepRows) => Result, options: StepOptions<Result>): Promise<Result>;
+  step<Result>(work: (rows: Rows) => Result, options: StepOptions<Result>): Promise<Result>;
   /** Runs work that only reads. */
-  peek<Result>(work: (rows: StepRows) => Result, options: StepOptions<Result>): Promise<Result>;
+  peek<Result>(work: (rows: Rows) => Result, options: StepOptions<Result>): Promise<Result>;
   /** Returns a page outside of any step. */
   page(range: PageRange, operation: string): Promise<readonly Item[]>;
   /** Returns the feed of changes. */

@@ -12,8 +12,8 @@ import { usageKey, usageWindow } from "../../records/usage/usage-item.ts";
 import { applyChange } from "../../storage/evaluate.ts";
 import { type Item, type Key, keyOf } from "../../storage/item.ts";
 import type { PageRange } from "../../storage/item-table.ts";
-import { rangeOf } from "../../storage/sort-range.ts";
-import type { StepRows, StepTable } from "../../storage/step-table.ts";
+import { halfOpenRange } from "../../storage/sort-range.ts";
+import type { ListedRows, StepTable } from "../../storage/step-table.ts";
 import type { Link } from "../leg.ts";
 import { decodeRow, encodeRow } from "./bucket-row.ts";
 import type { BucketId, BucketRow, BucketTable } from "./bucket-table.ts";
@@ -35,14 +35,14 @@ const SECOND_DIGITS = 12;
 
 /** The rows of the step that is running; a step is synchronous, so there is one at a time. */
 export class RunningStep {
-  #rows: StepRows | undefined;
+  #rows: ListedRows | undefined;
 
-  get rows(): StepRows {
+  get rows(): ListedRows {
     invariant(this.#rows !== undefined, "rows are read outside of a step");
     return this.#rows;
   }
 
-  during<Result>(rows: StepRows, work: () => Result): Result {
+  during<Result>(rows: ListedRows, work: () => Result): Result {
     this.#rows = rows;
     try {
       return work();
@@ -57,19 +57,21 @@ export function stepSnapshots(running: RunningStep): SnapshotItems {
   const read = (key: Key) => running.rows.get(key);
   return {
     read,
-    update: (key, change) => running.rows.set(key, applyChange(key, read(key), change), true),
-    remove: (key) => running.rows.set(key, undefined, true),
+    update: (key, change) => running.rows.set(key, applyChange(key, read(key), change)),
+    remove: (key) => running.rows.set(key, undefined),
     countEntities: (subject, type, startMs) => {
       const { partition, prefix } = usageWindow(subject, type, startMs);
-      const { from, to } = rangeOf({ beginsWith: prefix });
-      const range = rangeIn("GSI2", partition, { from, to, limit: KEYS });
+      const range = rangeIn("GSI2", partition, {
+        ...halfOpenRange({ beginsWith: prefix }),
+        limit: KEYS,
+      });
       return everyPage(running, range).length;
     },
   };
 }
 
 export interface StepBucketsOptions {
-  readonly steps: StepTable;
+  readonly steps: StepTable<ListedRows>;
   readonly running: RunningStep;
   readonly namespaceId: string;
   readonly clock: Clock;
@@ -84,7 +86,7 @@ export class StepBuckets implements BucketTable {
   readonly items: StepItems;
   readonly recordedLink: (entityId: string) => Link;
   readonly wasDeleted: (entityId: string) => boolean;
-  readonly #steps: StepTable;
+  readonly #steps: StepTable<ListedRows>;
   readonly #running: RunningStep;
   readonly #countUsage: CountUsage;
   readonly #sweepClock: SweepClock;
@@ -122,23 +124,23 @@ export class StepBuckets implements BucketTable {
         ? {}
         : { expires: ttl, GSI1PK: this.#expiringPartition, GSI1SK: secondText(ttl) }),
     };
-    this.#running.rows.set(key, item, false);
+    this.#running.rows.setUnlogged(key, item);
   }
 
   delete(entityId: string, resource: string): void {
-    this.#running.rows.set(this.#keyOf(entityId, resource), undefined, false);
+    this.#running.rows.setUnlogged(this.#keyOf(entityId, resource), undefined);
   }
 
   deleteEntity(entityId: string): void {
     for (const item of everyPage(this.#running, this.#entityRange(entityId, KEYS))) {
-      this.#running.rows.set(keyOf(item), undefined, false);
+      this.#running.rows.setUnlogged(keyOf(item), undefined);
     }
   }
 
   clear(): boolean {
     const range = rangeIn("GSI3", this.#allPartition, { limit: PAGE });
     const found = this.#running.rows.keys(range);
-    for (const item of found) this.#running.rows.set(keyOf(item), undefined, false);
+    for (const item of found) this.#running.rows.setUnlogged(keyOf(item), undefined);
     return found.length === PAGE;
   }
 
@@ -213,7 +215,7 @@ export class StepBuckets implements BucketTable {
     const nowMs = this.#sweepClock.nowMs();
     if (nowMs === undefined) return;
     const nowSeconds = Math.floor(nowMs / 1000);
-    const place = { to: secondText(nowSeconds), limit: SWEPT };
+    const place = { before: secondText(nowSeconds + 1), limit: SWEPT };
     const range = rangeIn("GSI1", this.#expiringPartition, place);
     const work = () => {
       for (const item of this.#running.rows.page(range, (row) => this.#usageKeysOf(row))) {
@@ -224,7 +226,7 @@ export class StepBuckets implements BucketTable {
         if (row !== undefined && usage !== undefined) {
           this.countUsage(row.entityId, row.resource, usage);
         }
-        this.#running.rows.set(keyOf(item), undefined, false);
+        this.#running.rows.setUnlogged(keyOf(item), undefined);
       }
     };
     try {
@@ -283,9 +285,9 @@ function everyPage(running: RunningStep, range: PageRange): readonly Item[] {
 function rangeIn(
   index: PageRange["index"],
   partition: string,
-  { from, to, after, limit }: Partial<PageRange> & Pick<PageRange, "limit">,
+  { from, before, after, limit }: Partial<PageRange> & Pick<PageRange, "limit">,
 ): PageRange {
-  return { index, partition, from, to, descending: false, after, limit };
+  return { index, partition, from, before, descending: false, after, limit };
 }
 
 /** Returns the place of an item in the table and in all indexes. */

@@ -2,35 +2,17 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { type Clock, systemClock } from "../../base/clock.ts";
-import { InfrastructureError, ValidationError } from "../../domain/errors/errors.ts";
+import { InfrastructureError } from "../../domain/errors/errors.ts";
 import { CallListeners, freeCall } from "../call-listeners.ts";
-import {
-  checkKey,
-  checkQuery,
-  checkSnapshot,
-  checkTransaction,
-  checkWrite,
-  keyOfWrite,
-  type ManyWrites,
-  writesIn,
-} from "../checks.ts";
+import { applyChange } from "../evaluate.ts";
 import { type Item, type Key, keyOf } from "../item.ts";
-import type {
-  CallListener,
-  Change,
-  ChangeRecord,
-  ChangesOptions,
-  Condition,
-  Query,
-  ReadManyOptions,
-  TransactOptions,
-  TransactResult,
-  Write,
-  WriteResult,
-} from "../item-store.ts";
-import { type PlannedWrite, planWrite, planWrites } from "../plan-writes.ts";
+import type { CallListener, Change, ChangeRecord, ChangesOptions, Query } from "../item-store.ts";
+import type { PageRange } from "../item-table.ts";
 import type { ScanOptions, ScanStore } from "../scan-store.ts";
-import { INDEXES, type IndexDefinition, indexNamed, project } from "../table.ts";
+import { halfOpenRange } from "../sort-range.ts";
+import { StepItemStore } from "../step-item-store.ts";
+import type { StepOptions, StepRows, StepTable } from "../step-table.ts";
+import { INDEXES, type IndexDefinition, indexNamed } from "../table.ts";
 import { ChangeLog } from "./feed.ts";
 import { OrderedMap } from "./ordered-map.ts";
 import { bounds, expiryKey, expiryText, indexKey, tableKey } from "./tree-key.ts";
@@ -66,7 +48,55 @@ export interface MemoryItemStoreOptions {
  * await limiter.close();
  * ```
  */
-export class MemoryItemStore implements ScanStore {
+export class MemoryItemStore extends StepItemStore implements ScanStore {
+  readonly #steps: MemorySteps;
+
+  constructor(options: MemoryItemStoreOptions = {}) {
+    const steps = new MemorySteps(options);
+    super(steps);
+    this.#steps = steps;
+  }
+
+  /** Reads without a promise, for callers that decide in one step. */
+  readNow(key: Key): Item | undefined {
+    return this.#steps.get(key);
+  }
+
+  /** Updates without a promise. */
+  updateNow(key: Key, change: Change): void {
+    this.#steps.write(key, applyChange(key, this.#steps.get(key), change));
+  }
+
+  /** Deletes without a promise. */
+  deleteNow(key: Key): void {
+    this.#steps.write(key, undefined);
+  }
+
+  /** How many items a query would hand out. */
+  countNow({ index, partition, sort }: Query): number {
+    const range = halfOpenRange(sort);
+    if (range === undefined) return 0;
+    return this.#steps.treeOf(index).count(...bounds({ partition, ...range }));
+  }
+
+  /** Iterates over all items without a promise. */
+  itemsNow(): Iterable<Item> {
+    return this.#steps.treeOf(undefined).values();
+  }
+
+  /** Returns every item that exists from beginning to end, once, in the order of the keys. */
+  scan(options: ScanOptions = {}): AsyncGenerator<Item> {
+    return this.#steps.scan(options);
+  }
+
+  /** Throws when the store was closed: its items must not be relied on any more. */
+  refuseClosed(): void {
+    this.#steps.refuseClosed();
+  }
+}
+
+/** Runs each step at once: nothing else runs meanwhile. */
+class MemorySteps implements StepTable, StepRows {
   readonly #clock: Clock;
   readonly #listeners: CallListeners;
   readonly #items: Tree = new OrderedMap();
@@ -77,158 +107,102 @@ export class MemoryItemStore implements ScanStore {
   readonly #tokens = new Map<string, number>();
   readonly #log = new ChangeLog();
   #closed = false;
+  /** Rows that the step has set. */
+  #sets = 0;
 
-  constructor(options: MemoryItemStoreOptions = {}) {
+  constructor(options: MemoryItemStoreOptions) {
     this.#clock = options.clock ?? systemClock;
     this.#listeners = new CallListeners(options.onCall);
   }
 
-  /** Adds a listener for requests, and returns a function that removes it. */
-  listen(listener: CallListener): () => void {
-    return this.#listeners.add(listener);
+  async step<Result>(
+    work: (rows: StepRows) => Result,
+    { operation, once }: StepOptions<Result>,
+  ): Promise<Result> {
+    this.#count(operation);
+    if (once !== undefined && this.#isRepeated(once.token)) return once.repeated;
+    this.#sets = 0;
+    const result = work(this);
+    if (once !== undefined && this.#sets > 0) this.#tokens.set(once.token, this.#clock());
+    // After the writes of the step: an item that they were based on must not vanish before them.
+    this.#dropExpired(EXPIRED_PER_WRITE * this.#sets);
+    return result;
   }
 
-  /** Returns the item of a key, or `undefined`. */
-  async get(key: Key): Promise<Item | undefined> {
-    this.#count("get");
-    checkKey(key);
+  async peek<Result>(
+    work: (rows: StepRows) => Result,
+    { operation }: StepOptions<Result>,
+  ): Promise<Result> {
+    this.#count(operation);
+    return work(this);
+  }
+
+  get(key: Key): Item | undefined {
     return this.#items.get(tableKey(key));
   }
 
-  /** Reads without a promise, for callers that decide in one step. */
-  readNow(key: Key): Item | undefined {
-    return this.#items.get(tableKey(key));
+  set(key: Key, after: Item | undefined): void {
+    this.#sets += 1;
+    const before = this.get(key);
+    // DynamoDB records no write that leaves the item as it was.
+    if (isDeepStrictEqual(before, after)) return;
+    this.#store(key, before, after);
+    this.#log.append(keyOf(key), before, after, this.#clock(), false);
   }
 
-  /** Updates without a promise. */
-  updateNow(key: Key, change: Change): void {
-    this.#write({ update: key, change });
+  /** Writes outside of a step. */
+  write(key: Key, after: Item | undefined): void {
+    this.set(key, after);
+    this.#dropExpired(EXPIRED_PER_WRITE);
   }
 
-  /** Deletes without a promise. */
-  deleteNow(key: Key): void {
-    this.#write({ delete: key });
+  treeOf(name: PageRange["index"]): Tree {
+    return name === undefined ? this.#items : (this.#indexes.get(indexNamed(name)) as Tree);
   }
 
-  /** How many items a query would hand out. */
-  countNow(query: Query): number {
-    const index = query.index === undefined ? undefined : indexNamed(query.index);
-    const tree = index === undefined ? this.#items : (this.#indexes.get(index) as Tree);
-    const [low, high] = bounds(query);
-    return tree.count(low, high);
-  }
-
-  /** Iterates over all items without a promise. */
-  itemsNow(): Iterable<Item> {
-    return this.#items.values();
-  }
-
-  /** Returns items in the order of the keys; `undefined` where there is none. */
-  async getMany(
-    keys: readonly Key[],
-    options: ReadManyOptions = {},
-  ): Promise<(Item | undefined)[]> {
-    this.#count("getMany");
-    if (options.snapshot === true) checkSnapshot(keys);
-    keys.forEach(checkKey);
-    return keys.map((key) => this.#items.get(tableKey(key)));
-  }
-
-  /** Writes a whole item where the condition holds. */
-  async put(item: Item, condition?: Condition): Promise<WriteResult> {
-    this.#count("put");
-    return this.#write({ put: item, condition });
-  }
-
-  /** Changes attributes of an item where the condition holds, and creates it when it is absent. */
-  async update(key: Key, change: Change, condition?: Condition): Promise<WriteResult> {
-    this.#count("update");
-    return this.#write({ update: key, change, condition });
-  }
-
-  /** Removes an item where the condition holds. */
-  async delete(key: Key, condition?: Condition): Promise<WriteResult> {
-    this.#count("delete");
-    return this.#write({ delete: key, condition });
-  }
-
-  /** Writes all items where all conditions hold, else none. */
-  async transact(writes: readonly Write[], options: TransactOptions = {}): Promise<TransactResult> {
-    this.#count("transact");
-    checkTransaction(writes);
-    if (options.token !== undefined && this.#isRepeated(options.token)) return { ok: true };
-    const planned = planWrites(writes, (key) => this.readNow(key));
-    if (!planned.result.ok) return planned.result;
-    this.#commit(planned.writes);
-    if (options.token !== undefined) this.#tokens.set(options.token, this.#clock());
-    return { ok: true };
-  }
-
-  /** Puts and deletes any number of items without conditions. */
-  async writeMany(writes: ManyWrites): Promise<void> {
-    this.#count("writeMany");
-    this.#commit(planWrites(writesIn(writes), (key) => this.readNow(key)).writes);
-  }
-
-  async *query(query: Query): AsyncGenerator<Item> {
-    this.#count("query");
-    checkQuery(query);
-    const index = query.index === undefined ? undefined : indexNamed(query.index);
-    const tree = index === undefined ? this.#items : (this.#indexes.get(index) as Tree);
-    const [low, high] = bounds(query);
-    let left = query.limit ?? Number.POSITIVE_INFINITY;
-    let at = query.after === undefined ? undefined : positionOf(query.after, index);
-    // Each step starts from the last key, so the tree may change between two steps.
-    while (left > 0) {
-      const next = query.descending === true ? before(tree, at, high) : after(tree, at, low);
-      if (next === undefined || next[0] < low || next[0] > high) return;
-      [at] = next;
-      left -= 1;
-      yield index === undefined ? next[1] : project(index, next[1]);
+  async page(range: PageRange, operation: string): Promise<readonly Item[]> {
+    if (range.after === undefined) this.#count(operation);
+    const { index, after, descending, limit } = range;
+    const tree = this.treeOf(index);
+    const [low, high] = bounds(range);
+    let at = after === undefined ? undefined : placeOf(after, index);
+    const found: Item[] = [];
+    while (found.length < limit) {
+      const next = descending ? below(tree, at, high) : above(tree, at, low);
+      if (next === undefined || next[0] < low || next[0] >= high) return found;
+      at = next[0];
+      found.push(next[1]);
     }
+    return found;
   }
 
-  async *scan({ after: last }: ScanOptions = {}): AsyncGenerator<Item> {
+  async *scan({ after }: ScanOptions): AsyncGenerator<Item> {
     this.#count("scan");
-    let at = last === undefined ? undefined : tableKey(last);
+    let at = after === undefined ? undefined : tableKey(after);
     for (;;) {
-      const next = after(this.#items, at, "");
+      // Each turn starts from the last key, so the tree may change between two of them.
+      const next = above(this.#items, at, "");
       if (next === undefined) return;
-      [at] = next;
+      at = next[0];
       yield next[1];
     }
   }
 
-  /** Returns the changes of all items; it waits for more until it is broken off. */
-  changes(options: ChangesOptions = {}): AsyncIterable<ChangeRecord> {
+  changes(options: ChangesOptions): AsyncIterableIterator<ChangeRecord> {
     return this.#log.read(options);
   }
 
-  /** Ends all feeds of changes. */
+  listen(listener: CallListener): () => void {
+    return this.#listeners.add(listener);
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     this.#log.close();
   }
 
-  #write(write: Write): WriteResult {
-    checkWrite(write);
-    const step = planWrite(write, this.readNow(keyOfWrite(write)));
-    const { ok, before, after } = step;
-    if (!ok) return { ok, item: before };
-    this.#commit([step]);
-    return { ok, item: "update" in write ? after : "delete" in write ? before : undefined };
-  }
-
-  #commit(steps: readonly PlannedWrite[]): void {
-    const now = this.#clock();
-    for (const { key, before, after } of steps) {
-      // DynamoDB records no write that leaves the item as it was.
-      if (isDeepStrictEqual(before, after)) continue;
-      this.#store(key, before, after);
-      this.#log.append(keyOf(key), before, after, now, false);
-    }
-    // After the planned writes: an item that they were based on must not vanish before them.
-    this.#dropExpired(now, EXPIRED_PER_WRITE * steps.length);
+  refuseClosed(): void {
+    if (this.#closed) throw new InfrastructureError("This store is closed");
   }
 
   #store(key: Key, before: Item | undefined, after: Item | undefined): void {
@@ -241,13 +215,14 @@ export class MemoryItemStore implements ScanStore {
     move(this.#expiring, expiryKey(before), expiryKey(after), after);
   }
 
-  #dropExpired(now: number, atMost: number): void {
+  #dropExpired(atMost: number): void {
+    const nowMs = this.#clock();
     for (let dropped = 0; dropped < atMost; dropped += 1) {
       const first = this.#expiring.atOrAbove("");
-      if (first === undefined || first[0] >= expiryText(Math.floor(now / 1000))) return;
+      if (first === undefined || first[0] >= expiryText(Math.floor(nowMs / 1000))) return;
       const [, item] = first;
       this.#store(item, item, undefined);
-      this.#log.append(keyOf(item), item, undefined, now, true);
+      this.#log.append(keyOf(item), item, undefined, nowMs, true);
     }
   }
 
@@ -258,11 +233,6 @@ export class MemoryItemStore implements ScanStore {
       this.#tokens.delete(known);
     }
     return this.#tokens.has(token);
-  }
-
-  /** Throws when the store was closed: its items must not be relied on any more. */
-  refuseClosed(): void {
-    if (this.#closed) throw new InfrastructureError("This store is closed");
   }
 
   #count(operation: string): void {
@@ -282,16 +252,15 @@ function move(
   if (to !== undefined) tree.set(to, item as Item);
 }
 
-function positionOf(item: Item, index: IndexDefinition | undefined): string {
-  const position = index === undefined ? tableKey(item) : indexKey(index, item);
-  if (position !== undefined) return position;
-  throw new ValidationError("after", item, `expected an item with the keys of ${index?.name}`);
+function placeOf(item: Item, index: PageRange["index"]): string {
+  if (index === undefined) return tableKey(item);
+  return indexKey(indexNamed(index), item) as string;
 }
 
-function after(tree: Tree, at: string | undefined, low: string): [string, Item] | undefined {
+function above(tree: Tree, at: string | undefined, low: string): [string, Item] | undefined {
   return at === undefined || at < low ? tree.atOrAbove(low) : tree.above(at);
 }
 
-function before(tree: Tree, at: string | undefined, high: string): [string, Item] | undefined {
-  return at === undefined || at > high ? tree.atOrBelow(high) : tree.below(at);
+function below(tree: Tree, at: string | undefined, high: string): [string, Item] | undefined {
+  return tree.below(at === undefined || at > high ? high : at);
 }

@@ -71,12 +71,6 @@ export class OrderedMap<V> {
     return this.#pairAt(number, block.keys[at] === key ? at + 1 : at);
   }
 
-  /** The pair with the highest key at or below the given one. */
-  atOrBelow(key: string): Pair<V> | undefined {
-    const found = this.atOrAbove(key);
-    return found?.[0] === key ? found : this.below(key);
-  }
-
   /** The pair with the highest key below the given one. */
   below(key: string): Pair<V> | undefined {
     const number = this.#blockOf(key);

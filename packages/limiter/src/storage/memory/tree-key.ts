@@ -2,7 +2,7 @@
 
 import { inByteOrder } from "../evaluate.ts";
 import type { Item, Key } from "../item.ts";
-import type { Query } from "../item-store.ts";
+import type { PageRange } from "../item-table.ts";
 import { type IndexDefinition, TTL_ATTRIBUTE } from "../table.ts";
 
 /** In no key, and lower than any character, so that a text sorts before those it is a prefix of. */
@@ -38,17 +38,15 @@ export function expiryText(seconds: number): string {
   return String(Math.max(0, Math.floor(seconds))).padStart(EXPIRY_DIGITS, "0");
 }
 
-/** The ends of what a query may hand out, in the table as in an index. */
-export function bounds({ partition, sort = {} }: Query): [low: string, high: string] {
-  if ("beginsWith" in sort) {
-    const low = join(inByteOrder(partition), inByteOrder(sort.beginsWith));
-    return [low, low + LAST];
-  }
-  const high = sort.to === undefined ? LAST : join(inByteOrder(sort.to), LAST);
-  return [
-    join(inByteOrder(partition), inByteOrder(sort.from ?? "")),
-    join(inByteOrder(partition), high),
-  ];
+/** The ends of a range, the low one included, in the table as in an index. */
+export function bounds({
+  partition,
+  from = "",
+  before,
+}: Pick<PageRange, "partition" | "from" | "before">): [low: string, high: string] {
+  const within = inByteOrder(partition);
+  const high = before === undefined ? LAST : inByteOrder(before);
+  return [join(within, inByteOrder(from)), join(within, high)];
 }
 
 function join(...parts: readonly string[]): string {

@@ -2,175 +2,103 @@
 
 import { setImmediate as breathe } from "node:timers/promises";
 import { type Clock, systemClock } from "../../base/clock.ts";
+import { systemTimer } from "../../base/timer.ts";
 import { CallListeners, freeCall } from "../call-listeners.ts";
-import {
-  checkDistinct,
-  checkKey,
-  checkQuery,
-  checkSnapshot,
-  checkTransaction,
-  checkWrite,
-  keyOfWrite,
-  type ManyWrites,
-  writesIn,
-} from "../checks.ts";
 import type { Item, Key } from "../item.ts";
-import type {
-  CallListener,
-  CallOptions,
-  Change,
-  ChangeRecord,
-  ChangesOptions,
-  Condition,
-  Query,
-  ReadManyOptions,
-  ReadOptions,
-  TransactOptions,
-  TransactResult,
-  Write,
-  WriteResult,
-} from "../item-store.ts";
+import type { CallListener, ChangeRecord, ChangesOptions } from "../item-store.ts";
+import type { PageRange } from "../item-table.ts";
+import { PolledFeed } from "../polled-feed.ts";
 import type { ScanOptions, ScanStore } from "../scan-store.ts";
+import { StepItemStore } from "../step-item-store.ts";
+import type { StepOptions, StepRows, StepTable } from "../step-table.ts";
 import type { SqliteDatabase } from "./database.ts";
-import { ChangeFeed } from "./feed.ts";
 import { Housekeeping } from "./housekeeping.ts";
-import { encoded, ItemRows } from "./item-rows.ts";
-import { ItemPages } from "./query.ts";
+import { encoded, ItemRows, type Stored } from "./item-rows.ts";
+import { logPage } from "./log.ts";
+import { pageOf } from "./page.ts";
 
 /** Rows that are read at once. */
 const PAGE = 200;
-/** Rows that are written in one transaction; other writers get their turn in between. */
-const BATCH = 500;
 
 interface SqliteItemStoreOptions {
   readonly clock?: Clock | undefined;
   readonly onCall?: CallListener | undefined;
 }
 
-export class SqliteItemStore implements ScanStore {
+export class SqliteItemStore extends StepItemStore implements ScanStore {
+  readonly #steps: SqliteSteps;
+
+  constructor(database: SqliteDatabase, options: SqliteItemStoreOptions = {}) {
+    const steps = new SqliteSteps(database, options);
+    super(steps);
+    this.#steps = steps;
+  }
+
+  scan(options: ScanOptions = {}): AsyncGenerator<Item> {
+    return this.#steps.scan(options);
+  }
+}
+
+/** Runs each step in a transaction of the file. */
+class SqliteSteps implements StepTable {
   readonly #database: SqliteDatabase;
   readonly #clock: Clock;
   readonly #listeners: CallListeners;
   readonly #rows: ItemRows;
   readonly #housekeeping: Housekeeping;
-  readonly #feed: ChangeFeed;
+  readonly #feed: PolledFeed;
+  readonly #closing = new AbortController();
 
-  constructor(database: SqliteDatabase, options: SqliteItemStoreOptions = {}) {
+  constructor(database: SqliteDatabase, options: SqliteItemStoreOptions) {
     this.#database = database;
     this.#clock = options.clock ?? systemClock;
     this.#listeners = new CallListeners(options.onCall);
     this.#rows = new ItemRows(database);
     this.#housekeeping = new Housekeeping(database, this.#rows);
-    this.#feed = new ChangeFeed(database);
+    this.#feed = new PolledFeed({
+      log: (from, limit) => database.snapshot(() => logPage(database, from, limit)),
+      timer: systemTimer,
+      closed: this.#closing.signal,
+    });
   }
 
-  listen(listener: CallListener): () => void {
-    return this.#listeners.add(listener);
-  }
-
-  async get(key: Key, options?: ReadOptions): Promise<Item | undefined> {
-    this.#count("get");
-    checkKey(key);
-    return this.#database.read(() => this.#rows.read(key)?.item, options?.timeoutMs);
-  }
-
-  async getMany(
-    keys: readonly Key[],
-    options: ReadManyOptions = {},
-  ): Promise<(Item | undefined)[]> {
-    this.#count("getMany");
-    if (options.snapshot === true) checkSnapshot(keys);
-    keys.forEach(checkKey);
-    const items: (Item | undefined)[] = [];
-    for (let start = 0; start < keys.length; start += PAGE) {
-      if (start > 0) await breathe();
-      const page = keys.slice(start, start + PAGE);
-      const read = () => page.map((key) => this.#rows.read(key)?.item);
-      items.push(...(await this.#database.snapshot(read, options.timeoutMs)));
-    }
-    return items;
-  }
-
-  async put(item: Item, condition?: Condition, options?: CallOptions): Promise<WriteResult> {
-    this.#count("put");
-    return this.#write({ put: item, condition }, options);
-  }
-
-  async update(
-    key: Key,
-    change: Change,
-    condition?: Condition,
-    options?: CallOptions,
-  ): Promise<WriteResult> {
-    this.#count("update");
-    return this.#write({ update: key, change, condition }, options);
-  }
-
-  async delete(key: Key, condition?: Condition, options?: CallOptions): Promise<WriteResult> {
-    this.#count("delete");
-    return this.#write({ delete: key, condition }, options);
-  }
-
-  async transact(writes: readonly Write[], options: TransactOptions = {}): Promise<TransactResult> {
-    this.#count("transact");
-    checkTransaction(writes);
-    const { token } = options;
-    return this.#change<TransactResult>((now) => {
-      if (token !== undefined && this.#housekeeping.knows(token, now)) {
-        return { result: { ok: true }, changes: 0 };
+  async step<Result>(
+    work: (rows: StepRows) => Result,
+    { operation, timeoutMs, once }: StepOptions<Result>,
+  ): Promise<Result> {
+    this.#count(operation);
+    const { result, changes } = await this.#database.write(() => {
+      const nowMs = this.#clock();
+      if (once !== undefined && this.#housekeeping.knows(once.token, nowMs)) {
+        return { result: once.repeated, changes: 0 };
       }
-      const plans = writes.map((write) => this.#rows.plan(write));
-      const failures = new Map<number, { item: Item | undefined }>();
-      for (const [position, { ok, before }] of plans.entries()) {
-        if (!ok) failures.set(position, { item: before?.item });
-      }
-      if (failures.size > 0) return { result: { ok: false, failures }, changes: 0 };
-      const changes = plans.filter(({ key, before, after }) =>
-        this.#rows.replace(key, before, after, now),
-      ).length;
-      if (token !== undefined) this.#housekeeping.remember(token, now);
-      return { result: { ok: true }, changes };
-    }, options);
+      const rows = new TransactionRows(this.#rows, nowMs);
+      const done = work(rows);
+      if (once !== undefined && rows.sets > 0) this.#housekeeping.remember(once.token, nowMs);
+      if (rows.changes > 0) this.#housekeeping.tidy(nowMs, rows.changes);
+      return { result: done, changes: rows.changes };
+    }, timeoutMs);
+    if (changes > 0) this.#feed.wake();
+    return result;
   }
 
-  async writeMany(writes: ManyWrites): Promise<void> {
-    this.#count("writeMany");
-    const all = writesIn(writes);
-    checkDistinct(all.map(keyOfWrite));
-    all.forEach(checkWrite);
-    // Encoded before the first batch, so that nothing is written when something cannot be stored.
-    const rows = all.map((write) => ({
-      key: keyOfWrite(write),
-      after: "put" in write ? encoded(write.put) : undefined,
-    }));
-    for (let start = 0; start < rows.length; start += BATCH) {
-      if (start > 0) await breathe();
-      const batch = rows.slice(start, start + BATCH);
-      await this.#change((now) => {
-        const changed = batch.filter(({ key, after }) =>
-          this.#rows.replace(key, this.#rows.read(key), after, now),
-        );
-        return { result: undefined, changes: changed.length };
-      });
-    }
+  async peek<Result>(
+    work: (rows: StepRows) => Result,
+    { operation, timeoutMs, keys = [] }: StepOptions<Result>,
+  ): Promise<Result> {
+    this.#count(operation);
+    const run = () => work(new TransactionRows(this.#rows, 0));
+    // One row is read as of one moment without a transaction.
+    if (keys.length === 1) return this.#database.read(run, timeoutMs);
+    return this.#database.snapshot(run, timeoutMs);
   }
 
-  async *query(query: Query): AsyncGenerator<Item> {
-    this.#count("query");
-    checkQuery(query);
-    const pages = new ItemPages(query);
-    let left = query.limit ?? Number.POSITIVE_INFINITY;
-    while (left > 0) {
-      const size = Math.min(left, PAGE);
-      const items = await this.#database.read(() => pages.next(this.#database, size));
-      yield* items;
-      left -= items.length;
-      if (items.length < size) return;
-      await breathe();
-    }
+  async page(range: PageRange, operation: string): Promise<readonly Item[]> {
+    if (range.after === undefined) this.#count(operation);
+    return this.#database.read(() => pageOf(this.#database, range));
   }
 
-  async *scan({ after }: ScanOptions = {}): AsyncGenerator<Item> {
+  async *scan({ after }: ScanOptions): AsyncGenerator<Item> {
     this.#count("scan");
     let last = after;
     for (;;) {
@@ -182,42 +110,49 @@ export class SqliteItemStore implements ScanStore {
     }
   }
 
-  changes(options: ChangesOptions = {}): AsyncIterableIterator<ChangeRecord> {
+  changes(options: ChangesOptions): AsyncIterableIterator<ChangeRecord> {
     return this.#feed.read(options);
+  }
+
+  listen(listener: CallListener): () => void {
+    return this.#listeners.add(listener);
   }
 
   /** Also closes the file, which only this store uses. */
   async close(): Promise<void> {
-    this.#feed.close();
+    this.#closing.abort();
     this.#database.close();
-  }
-
-  async #write(write: Write, options: CallOptions | undefined): Promise<WriteResult> {
-    checkWrite(write);
-    return this.#change((now) => {
-      const { ok, key, before, after } = this.#rows.plan(write);
-      const changed = ok && this.#rows.replace(key, before, after, now);
-      const item = !ok || "delete" in write ? before : "update" in write ? after : undefined;
-      return { result: { ok, item: item?.item }, changes: changed ? 1 : 0 };
-    }, options);
-  }
-
-  /** Runs changes and the tidying up in one transaction. */
-  async #change<T>(
-    work: (nowMs: number) => { readonly result: T; readonly changes: number },
-    options?: CallOptions,
-  ): Promise<T> {
-    const outcome = await this.#database.write(() => {
-      const now = this.#clock();
-      const done = work(now);
-      if (done.changes > 0) this.#housekeeping.tidy(now, done.changes);
-      return done;
-    }, options?.timeoutMs);
-    if (outcome.changes > 0) this.#feed.wake();
-    return outcome.result;
   }
 
   #count(operation: string): void {
     if (!this.#listeners.isEmpty) this.#listeners.tell(freeCall(operation));
+  }
+}
+
+/** The rows of the transaction that is running. */
+class TransactionRows implements StepRows {
+  readonly #rows: ItemRows;
+  readonly #nowMs: number;
+  readonly #read = new Map<Key, Stored | undefined>();
+  /** Rows that were set, and those of them that changed. */
+  sets = 0;
+  changes = 0;
+
+  constructor(rows: ItemRows, nowMs: number) {
+    this.#rows = rows;
+    this.#nowMs = nowMs;
+  }
+
+  get(key: Key): Item | undefined {
+    const stored = this.#rows.read(key);
+    this.#read.set(key, stored);
+    return stored?.item;
+  }
+
+  set(key: Key, item: Item | undefined): void {
+    const before = this.#read.has(key) ? this.#read.get(key) : this.#rows.read(key);
+    const after = item === undefined ? undefined : encoded(item);
+    this.sets += 1;
+    if (this.#rows.replace(key, before, after, this.#nowMs)) this.changes += 1;
   }
 }

@@ -11,7 +11,6 @@ function expectSame(map: OrderedMap<number>, model: ReadonlyMap<string, number>,
   expect(map.get(key)).toBe(model.get(key));
   expect(map.atOrAbove(key)).toEqual(pairs.find(([at]) => at >= key));
   expect(map.above(key)).toEqual(pairs.find(([at]) => at > key));
-  expect(map.atOrBelow(key)).toEqual(pairs.findLast(([at]) => at <= key));
   expect(map.below(key)).toEqual(pairs.findLast(([at]) => at < key));
 }
 
