@@ -31,6 +31,7 @@ import type {
   Write,
   WriteResult,
 } from "./item-store.ts";
+import type { PageRange } from "./item-table.ts";
 import { planWrite, planWrites } from "./plan-writes.ts";
 import { halfOpenRange } from "./sort-range.ts";
 import type { StepRows, StepTable } from "./step-table.ts";
@@ -119,26 +120,15 @@ export class StepItemStore implements ItemStore {
 
   async *query(query: Query): AsyncGenerator<Item> {
     checkQuery(query);
-    const { partition, descending = false } = query;
-    const range = halfOpenRange(query.sort);
-    if (range === undefined) return;
     const index = query.index === undefined ? undefined : indexNamed(query.index);
-    let { after } = query;
-    if (after !== undefined && index !== undefined && typeof after[index.sort] !== "string") {
-      throw new ValidationError("after", after, `expected an item with the keys of ${index.name}`);
-    }
-    let { from, before } = range;
-    for (let left = query.limit ?? Number.POSITIVE_INFINITY; left > 0; ) {
-      const limit = Math.min(left, PAGE);
-      const place = { index: query.index, partition, from, before, descending, after, limit };
-      const items = await this.#table.page(place, "query");
+    let range = firstPage(query);
+    for (let left = query.limit ?? Number.POSITIVE_INFINITY; range !== undefined && left > 0; ) {
+      const limit: number = Math.min(left, PAGE);
+      const items = await this.#table.page({ ...range, limit }, "query");
       for (const item of items) yield index === undefined ? item : project(index, item);
       if (items.length < limit) return;
-      after = items.at(-1);
       left -= items.length;
-      // What comes after an item of the range is above its low end, or below its high one.
-      if (descending) before = undefined;
-      else from = undefined;
+      range = pageAfter(items.at(-1) as Item, range);
       await breathe();
     }
   }
@@ -175,4 +165,22 @@ function applied(rows: StepRows, writes: readonly Write[]): TransactResult {
     if (!("check" in (writes[at] as Write))) rows.set(key, after);
   }
   return planned.result;
+}
+
+/** Returns the range of a query; `undefined` where nothing can be in it. */
+function firstPage(query: Query): PageRange | undefined {
+  const { index, partition, descending = false, after } = query;
+  const range = halfOpenRange(query.sort);
+  if (range === undefined) return undefined;
+  if (after !== undefined && index !== undefined && typeof after[`${index}SK`] !== "string") {
+    throw new ValidationError("after", after, `expected an item with the keys of ${index}`);
+  }
+  return { index, partition, ...range, descending, after, limit: PAGE };
+}
+
+/** An item of the range is above its low end and below its high one: one end is enough. */
+function pageAfter(after: Item, range: PageRange): PageRange {
+  return range.descending
+    ? { ...range, before: undefined, after }
+    : { ...range, from: undefined, after };
 }
