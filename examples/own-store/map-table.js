@@ -1,11 +1,10 @@
 // A store in a map. Your database has better ways for each of these five methods: a transaction for
-// `commit`, an index for `page`, a sequence for `log`. What they must do is the same.
+// `commit`, an index for `page`, a table of changes for `log`. What they must do is the same.
 
 import { InfrastructureError, ValidationError } from "zae-limiter";
 import { ITEM_TABLE } from "zae-limiter/testing";
 
 const TOKEN_KEPT_MS = 600_000;
-const EXPIRED_PER_COMMIT = 4;
 
 // What is stored. Tables with the same one are clients of one database.
 export class MapDatabase {
@@ -30,7 +29,8 @@ export class MapTable {
     return keys.map(({ PK, SK }) => this.#cellOf({ PK, SK }));
   }
 
-  // In a database: one transaction that locks the rows in `reads`, then compares, then writes.
+  // In a database: one transaction that locks the keys in `reads`, those of missing rows too, then
+  // compares, then writes.
   async commit({ reads, writes, token, nowMs }) {
     this.#refuseClosed();
     const usedAt = this.#database.tokens.get(token);
@@ -43,7 +43,7 @@ export class MapTable {
       this.#store(key, after);
       if (isLogged) this.#append(key, before, after, nowMs, false);
     }
-    this.#removeExpired(nowMs);
+    this.#removeExpired(nowMs, 2 * writes.length);
     return "done";
   }
 
@@ -64,7 +64,8 @@ export class MapTable {
       .slice(0, limit);
   }
 
-  // In a database: a table of changes with a growing number, which `commit` appends to.
+  // In a database: a table of changes that `commit` appends to. Numbers of a sequence become visible
+  // out of order: a reader must not pass a number whose commit is still under way.
   async log(from, limit) {
     this.#refuseClosed();
     const start = this.#startOf(from);
@@ -94,10 +95,10 @@ export class MapTable {
     this.#database.log.push({ key, before, after, atMs, expired, ...place });
   }
 
-  #removeExpired(nowMs) {
+  #removeExpired(nowMs, atMost) {
     const isOver = ({ item }) =>
       typeof item.ttl === "number" && item.ttl < Math.floor(nowMs / 1000);
-    const expired = [...this.#database.cells.values()].filter(isOver).slice(0, EXPIRED_PER_COMMIT);
+    const expired = [...this.#database.cells.values()].filter(isOver).slice(0, atMost);
     for (const { key, item } of expired) {
       this.#store(key, undefined);
       this.#append(key, item, undefined, nowMs, true);

@@ -66,8 +66,6 @@ const timerPlaces: Place = {
     "packages/limiter/src/storage/dynamodb/feed.ts",
     "packages/limiter/src/storage/dynamodb/create-table.ts",
     "packages/limiter/src/storage/dynamodb/transport/deadline.ts",
-    // Long reads and writes give way to other work of the process.
-    "packages/limiter/src/storage/step-item-store.ts",
     // Waiting for another process, and giving way to it.
     "packages/limiter/src/storage/sqlite/database.ts",
     "packages/limiter/src/storage/sqlite/item-store.ts",

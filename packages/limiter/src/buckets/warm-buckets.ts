@@ -10,10 +10,13 @@
  * 2. When the answer is `undefined`, a row was not warm and nothing was written: the call runs as a
  *    step, which leaves rows that are warm for the next call.
  * 3. `adjust` when a lease ends with other amounts, with a token, so that an answer that was lost
- *    may be asked for again. False: not warm and nothing written; a step adjusts.
+ *    may be asked for again: the server looks for the token before it looks whether the row is
+ *    warm. False: not warm and nothing written; a step adjusts, with the same token.
+ *
+ * Each write gives its row a new revision, so that a step that has read it runs again.
  *
  * A row is warm until `valid_until`: edges of periods, changes of limits and of parents are decided
- * by steps only.
+ * by steps only. Rows get `build` and `valid_until` with the first store that implements this.
  */
 
 import type { TableCallOptions } from "../storage/item-table.ts";

@@ -11,9 +11,11 @@
  * 3. `commit`: what the step writes, on condition that every cell it has used is unchanged. When
  *    one has changed, the step runs again from 1, until its time is over.
  * 4. `log`: readers of changes, again and again, each time from where the last page ended.
- * 5. `close`: once, last.
+ * 5. `close`: once, last, when no other call of this client is under way.
  *
- * All but `close` may be called while others are under way, by any number of processes.
+ * All others may be called while calls are under way, by any number of clients and processes.
+ * `read`, and `page` of the table itself, see every commit that has been answered; only a page of
+ * an index may lag behind.
  *
  * A table that cannot answer throws `RateLimiterUnavailable`, with `nothingWritten` where that is
  * certain: a commit that may have happened is never repeated without a token. One that is missing
@@ -124,8 +126,10 @@ export interface ItemTable {
   /** Returns the cells of some keys, in their order, all as of one moment. */
   read(keys: readonly Key[], options: TableCallOptions): Promise<readonly Cell[]>;
   /**
-   * Writes all or nothing. With each commit that writes, a few items whose `ttl` (epoch seconds) is
-   * over are removed, and logged as expired; there is no other housekeeping to call.
+   * Writes all or nothing. A cell that was missing is compared too: two commits must not both
+   * succeed when one has read what the other creates. After the writes of a commit, at least as
+   * many items whose `ttl` (epoch seconds) is over are removed, and logged as expired; there is no
+   * other housekeeping to call.
    */
   commit(commit: Commit, options: TableCallOptions): Promise<CommitResult>;
   /**
@@ -134,10 +138,11 @@ export interface ItemTable {
    */
   page(range: PageRange, options: TableCallOptions): Promise<readonly Item[]>;
   /**
-   * Returns logged changes. A position that is no longer kept, or never was one, is a
-   * `ValidationError`. Changes are kept for a day, as far as there is room.
+   * Returns logged changes, in the order in which their commits became visible: a reader that was
+   * at a position must never find a record before it later. A position that is no longer kept, or
+   * never was one, is a `ValidationError`. Changes are kept for a day, as far as there is room.
    */
-  log(from: LogStart, limit: number): Promise<LogPage>;
+  log(from: LogStart, limit: number, options: TableCallOptions): Promise<LogPage>;
   /** Ends everything that the table has open. */
   close(): Promise<void>;
 }

@@ -5,7 +5,6 @@
  * unchanged.
  */
 
-import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "../base/clock.ts";
 import { Deadline } from "../base/deadline.ts";
 import type { Random } from "../base/random.ts";
@@ -16,15 +15,9 @@ import { tooBusy, tooLate } from "../domain/errors/unavailability.ts";
 import { CallListeners, freeCall } from "./call-listeners.ts";
 import { type Item, type Key, keyOf } from "./item.ts";
 import type { CallListener, CallOutcome, ChangeRecord, ChangesOptions } from "./item-store.ts";
-import type {
-  Cell,
-  CellWrite,
-  Commit,
-  ItemTable,
-  PageRange,
-  TableCallOptions,
-} from "./item-table.ts";
+import type { Commit, ItemTable, PageRange, TableCallOptions } from "./item-table.ts";
 import { PolledFeed } from "./polled-feed.ts";
+import { idOf, MissingKeys, MissingPage, StepCells } from "./step-cells.ts";
 import type { ListedRows, StepOptions, StepTable } from "./step-table.ts";
 
 const TIMEOUT_MS = 2000;
@@ -51,6 +44,9 @@ export class OptimisticSteps implements StepTable<ListedRows> {
   readonly #listeners: CallListeners;
   readonly #closing = new AbortController();
   readonly #feed: PolledFeed;
+  /** By the last row of a step: the end of the newest step that waits for its turn. */
+  readonly #turns = new Map<string, Promise<void>>();
+  readonly #requests = new Set<Promise<unknown>>();
 
   constructor(table: ItemTable, options: OptimisticStepsOptions) {
     this.#table = table;
@@ -60,30 +56,42 @@ export class OptimisticSteps implements StepTable<ListedRows> {
     this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
     this.#listeners = new CallListeners(options.onCall);
     this.#feed = new PolledFeed({
-      log: (from, limit) => this.#ask("log", this.#deadline(), () => table.log(from, limit)),
+      log: (from, limit) =>
+        this.#ask("log", this.#deadline(), (callOptions) => table.log(from, limit, callOptions)),
       timer: options.timer,
       closed: this.#closing.signal,
     });
   }
 
+  begin(_operation: string): void {
+    this.#refuseClosed();
+  }
+
+  /** Needs no pause: each request is one. */
+  pause(): undefined {}
+
+  /**
+   * Steps of this process that end with the same row run one after the other: they would only undo
+   * each other. Of a cascade that is the row of the topmost ancestor.
+   */
   async step<Result>(
     work: (rows: ListedRows) => Result,
-    { timeoutMs, keys = [], once }: StepOptions<Result>,
+    options: StepOptions<Result>,
   ): Promise<Result> {
-    const deadline = this.#deadline(timeoutMs);
-    const token = once?.token;
-    for (let attempt = 1; ; attempt += 1) {
-      const cells = new StepCells();
-      const result = await this.#run(work, cells, keys, deadline, attempt);
-      const { reads, writes } = cells.outcome(once !== undefined);
-      if (writes.length === 0 && once === undefined) return result;
-      // Conditions that fail now may fail because the work was done before.
-      const commit = { reads: writes.length === 0 ? [] : reads, writes, token };
-      const done = await this.#commit(commit, deadline, attempt);
-      if (once !== undefined && done === "repeated") return once.repeated;
-      if (done === "done") return result;
-      if (deadline.isOver) throw tooBusy("The items changed too often to be written in time");
-      await this.#pause(attempt);
+    const deadline = this.#deadline(options.timeoutMs);
+    const last = options.keys?.at(-1);
+    if (last === undefined) return this.#attempt(work, options, deadline);
+    const id = idOf(last);
+    const before = this.#turns.get(id);
+    const done = before
+      ? before.then(() => this.#attempt(work, options, deadline))
+      : this.#attempt(work, options, deadline);
+    const turn = done.then(ended, ended);
+    this.#turns.set(id, turn);
+    try {
+      return await done;
+    } finally {
+      if (this.#turns.get(id) === turn) this.#turns.delete(id);
     }
   }
 
@@ -94,8 +102,8 @@ export class OptimisticSteps implements StepTable<ListedRows> {
     return this.#run(work, new StepCells(), keys, this.#deadline(timeoutMs), 1);
   }
 
-  page(range: PageRange, operation: string): Promise<readonly Item[]> {
-    return this.#ask(operation, this.#deadline(), (options) => this.#table.page(range, options));
+  page(range: PageRange): Promise<readonly Item[]> {
+    return this.#ask("page", this.#deadline(), (options) => this.#table.page(range, options));
   }
 
   changes(options: ChangesOptions): AsyncIterableIterator<ChangeRecord> {
@@ -109,7 +117,31 @@ export class OptimisticSteps implements StepTable<ListedRows> {
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return;
     this.#closing.abort();
+    // Requests under way end by their deadlines, and no other begins.
+    await Promise.allSettled(this.#requests);
     await this.#table.close();
+  }
+
+  /** Runs the work and commits it, again and again while other clients change its cells. */
+  async #attempt<Result>(
+    work: (rows: ListedRows) => Result,
+    { keys = [], once }: StepOptions<Result>,
+    deadline: Deadline,
+  ): Promise<Result> {
+    const token = once?.token;
+    for (let attempt = 1; ; attempt += 1) {
+      const cells = new StepCells();
+      const result = await this.#run(work, cells, keys, deadline, attempt);
+      const { reads, writes } = cells.outcome(once !== undefined);
+      if (writes.length === 0 && once === undefined) return result;
+      // Conditions that fail now may fail because the work was done before.
+      const commit = { reads: writes.length === 0 ? [] : reads, writes, token };
+      const done = await this.#commit(commit, deadline, attempt);
+      if (once !== undefined && done === "repeated") return once.repeated;
+      if (done === "done") return result;
+      if (deadline.isOver) throw tooBusy("The items changed too often to be written in time");
+      await this.#wait(attempt);
+    }
   }
 
   #deadline(timeoutMs = this.#timeoutMs): Deadline {
@@ -149,7 +181,7 @@ export class OptimisticSteps implements StepTable<ListedRows> {
     deadline: Deadline,
     attempt: number,
   ): Promise<void> {
-    const read = (options: TableCallOptions) => this.#table.read(keys, options);
+    const read = (options: TableCallOptions) => this.#table.read(keys.map(keyOf), options);
     for (const cell of await this.#ask("read", deadline, read, attempt)) cells.keep(cell);
   }
 
@@ -179,12 +211,12 @@ export class OptimisticSteps implements StepTable<ListedRows> {
     return done;
   }
 
-  async #pause(attempt: number): Promise<void> {
+  async #wait(attempt: number): Promise<void> {
     if (attempt <= HASTY_ATTEMPTS) return;
     await this.#timer.sleep(this.#random() * Math.min(PAUSE_MS_MAX, 2 ** attempt));
   }
 
-  /** Sends one request, and notifies listeners of it. */
+  /** Sends one request; closing waits for it. */
   async #ask<Answer>(
     operation: string,
     deadline: Deadline,
@@ -193,6 +225,22 @@ export class OptimisticSteps implements StepTable<ListedRows> {
   ): Promise<Answer> {
     this.#refuseClosed();
     if (deadline.isOver) throw tooLate();
+    const request = this.#told(operation, deadline, send, attempt);
+    this.#requests.add(request);
+    try {
+      return await request;
+    } finally {
+      this.#requests.delete(request);
+    }
+  }
+
+  /** Sends a request, and notifies listeners of it. */
+  async #told<Answer>(
+    operation: string,
+    deadline: Deadline,
+    send: (options: TableCallOptions) => Promise<Answer>,
+    attempt: number,
+  ): Promise<Answer> {
     const options = { timeoutMs: Math.ceil(deadline.timeoutMs) };
     if (this.#listeners.isEmpty) return send(options);
     const startedAt = this.#timer.nowMs();
@@ -215,113 +263,4 @@ export class OptimisticSteps implements StepTable<ListedRows> {
   }
 }
 
-/** Stops work that asks for cells which were not read yet. */
-class MissingKeys extends Error {
-  readonly keys: readonly Key[];
-
-  constructor(keys: readonly Key[]) {
-    super("cells were not read yet");
-    this.keys = keys;
-  }
-}
-
-/** Stops work that asks for a page which was not read yet. */
-class MissingPage extends Error {
-  readonly id: string;
-  readonly range: PageRange;
-  readonly alongOf: ((item: Item) => readonly Key[]) | undefined;
-
-  constructor(id: string, range: PageRange, alongOf: MissingPage["alongOf"]) {
-    super("a page was not read yet");
-    this.id = id;
-    this.range = range;
-    this.alongOf = alongOf;
-  }
-}
-
-/** The cells that one attempt of a step has read, and what its last run has used and written. */
-class StepCells implements ListedRows {
-  readonly #cells = new Map<string, Cell>();
-  readonly #pages = new Map<string, readonly Item[]>();
-  readonly #used = new Set<Cell>();
-  readonly #writes = new Map<string, CellWrite>();
-
-  begin(): void {
-    this.#used.clear();
-    this.#writes.clear();
-  }
-
-  get(key: Key, along: readonly Key[] = []): Item | undefined {
-    const id = idOf(key);
-    const cell = this.#cells.get(id);
-    if (cell === undefined) throw new MissingKeys(this.unread([key, ...along]));
-    this.#used.add(cell);
-    const write = this.#writes.get(id);
-    return write === undefined ? cell.item : write.after;
-  }
-
-  set(key: Key, after: Item | undefined): void {
-    this.#write(key, after, true);
-  }
-
-  setUnlogged(key: Key, after: Item | undefined): void {
-    this.#write(key, after, false);
-  }
-
-  #write(key: Key, after: Item | undefined, isLogged: boolean): void {
-    this.get(key);
-    const id = idOf(key);
-    const before = this.#cells.get(id)?.item;
-    this.#writes.set(id, { key: keyOf(key), before, after, isLogged });
-  }
-
-  keys(range: PageRange): readonly Item[] {
-    const id = JSON.stringify(range);
-    const found = this.#pages.get(id);
-    if (found === undefined) throw new MissingPage(id, range, undefined);
-    return found;
-  }
-
-  page(range: PageRange, alongOf: (item: Item) => readonly Key[] = () => []): readonly Item[] {
-    const id = JSON.stringify(range);
-    const found = this.#pages.get(id);
-    if (found === undefined) throw new MissingPage(id, range, alongOf);
-    return found.flatMap((item) => this.get(item) ?? []);
-  }
-
-  keep(cell: Cell): void {
-    this.#cells.set(idOf(cell.key), cell);
-  }
-
-  keepPage(id: string, items: readonly Item[]): void {
-    this.#pages.set(id, items);
-  }
-
-  /** Returns an item that was read, without making the step depend on it. */
-  known(key: Key): Item | undefined {
-    return this.#cells.get(idOf(key))?.item;
-  }
-
-  /** Returns the keys that were not read, each once. */
-  unread(keys: readonly Key[]): readonly Key[] {
-    const lacking = new Map(keys.map((key) => [idOf(key), key]));
-    for (const id of lacking.keys()) if (this.#cells.has(id)) lacking.delete(id);
-    return [...lacking.values()];
-  }
-
-  /** Leaves out writes that change nothing, unless they carry a token; none of them is logged. */
-  outcome(hasToken: boolean) {
-    const writes: CellWrite[] = [];
-    for (const write of this.#writes.values()) {
-      const isChange = !isDeepStrictEqual(write.before, write.after);
-      if (isChange) writes.push(write);
-      else if (hasToken) writes.push({ ...write, isLogged: false });
-    }
-    return { reads: [...this.#used], writes };
-  }
-}
-
-/** Keys have no NUL, so two keys cannot be mistaken for each other. */
-function idOf({ PK, SK }: Key): string {
-  return `${PK}\u0000${SK}`;
-}
+function ended(): void {}

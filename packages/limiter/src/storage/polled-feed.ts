@@ -41,7 +41,9 @@ export class PolledFeed {
     let start = from;
     while (!ended.aborted) {
       const wakes = this.#wakes;
-      const { records, position } = await this.#log(start, PAGE);
+      const page = await this.#page(start, ended);
+      if (page === undefined) return;
+      const { records, position } = page;
       for (const record of records) {
         if (ended.aborted) return;
         yield record;
@@ -49,6 +51,16 @@ export class PolledFeed {
       const isEnd = records.length === 0 && start !== "now";
       start = { after: position };
       if (isEnd && wakes === this.#wakes) await this.#more(ended);
+    }
+  }
+
+  /** Returns a page of the log; `undefined` when the reader was stopped meanwhile. */
+  async #page(from: LogStart, ended: AbortSignal): Promise<LogPage | undefined> {
+    try {
+      return await this.#log(from, PAGE);
+    } catch (error) {
+      if (ended.aborted) return undefined;
+      throw error;
     }
   }
 

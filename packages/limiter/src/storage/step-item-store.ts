@@ -1,6 +1,5 @@
 /** The item store over steps: conditions, changes, transactions and queries, written once. */
 
-import { setImmediate as breathe } from "node:timers/promises";
 import { chunksOf } from "../base/bounded.ts";
 import { ValidationError } from "../domain/errors/errors.ts";
 import {
@@ -40,7 +39,7 @@ import { indexNamed, project } from "./table.ts";
 /** Rows that are read at once. */
 const PAGE = 200;
 /** Rows that are written at once; other writers get their turn in between. */
-const BATCH = 100;
+const BATCH = 500;
 
 export class StepItemStore implements ItemStore {
   readonly #table: StepTable;
@@ -54,34 +53,34 @@ export class StepItemStore implements ItemStore {
   }
 
   async get(key: Key, options: ReadOptions = {}): Promise<Item | undefined> {
+    this.#table.begin("get");
     checkKey(key);
     const { timeoutMs } = options;
-    return this.#table.peek((rows) => rows.get(key), { operation: "get", timeoutMs, keys: [key] });
+    return this.#table.peek((rows) => rows.get(key), { timeoutMs, keys: [key] });
   }
 
   async getMany(
     keys: readonly Key[],
     options: ReadManyOptions = {},
   ): Promise<(Item | undefined)[]> {
+    this.#table.begin("getMany");
     if (options.snapshot === true) checkSnapshot(keys);
     keys.forEach(checkKey);
     const { timeoutMs } = options;
     const items: (Item | undefined)[] = [];
     for (const [number, page] of chunksOf(keys, PAGE).entries()) {
-      if (number > 0) await breathe();
+      if (number > 0) await this.#table.pause();
       const read = (rows: StepRows) => page.map((key) => rows.get(key));
-      items.push(
-        ...(await this.#table.peek(read, { operation: "getMany", timeoutMs, keys: page })),
-      );
+      items.push(...(await this.#table.peek(read, { timeoutMs, keys: page })));
     }
     return items;
   }
 
-  async put(item: Item, condition?: Condition, options?: CallOptions): Promise<WriteResult> {
+  put(item: Item, condition?: Condition, options?: CallOptions): Promise<WriteResult> {
     return this.#write("put", { put: item, condition }, options);
   }
 
-  async update(
+  update(
     key: Key,
     change: Change,
     condition?: Condition,
@@ -90,15 +89,15 @@ export class StepItemStore implements ItemStore {
     return this.#write("update", { update: key, change, condition }, options);
   }
 
-  async delete(key: Key, condition?: Condition, options?: CallOptions): Promise<WriteResult> {
+  delete(key: Key, condition?: Condition, options?: CallOptions): Promise<WriteResult> {
     return this.#write("delete", { delete: key, condition }, options);
   }
 
   async transact(writes: readonly Write[], options: TransactOptions = {}): Promise<TransactResult> {
+    this.#table.begin("transact");
     checkTransaction(writes);
     const { timeoutMs, token } = options;
     return this.#table.step<TransactResult>((rows) => applied(rows, writes), {
-      operation: "transact",
       timeoutMs,
       keys: writes.map(keyOfWrite),
       once: token === undefined ? undefined : { token, repeated: { ok: true } },
@@ -106,30 +105,31 @@ export class StepItemStore implements ItemStore {
   }
 
   async writeMany(writes: ManyWrites): Promise<void> {
+    this.#table.begin("writeMany");
     const all = writesIn(writes);
     checkDistinct(all.map(keyOfWrite));
     all.forEach(checkWrite);
     // Planned before the first batch, so that nothing is written when something cannot be stored.
     for (const write of all) planWrite(write, undefined);
     for (const [number, batch] of chunksOf(all, BATCH).entries()) {
-      if (number > 0) await breathe();
-      const keys = batch.map(keyOfWrite);
-      await this.#table.step((rows) => applied(rows, batch), { operation: "writeMany", keys });
+      if (number > 0) await this.#table.pause();
+      await this.#table.step((rows) => applied(rows, batch), { keys: batch.map(keyOfWrite) });
     }
   }
 
   async *query(query: Query): AsyncGenerator<Item> {
+    this.#table.begin("query");
     checkQuery(query);
     const index = query.index === undefined ? undefined : indexNamed(query.index);
     let range = firstPage(query);
     for (let left = query.limit ?? Number.POSITIVE_INFINITY; range !== undefined && left > 0; ) {
       const limit: number = Math.min(left, PAGE);
-      const items = await this.#table.page({ ...range, limit }, "query");
+      const items = await this.#table.page({ ...range, limit });
       for (const item of items) yield index === undefined ? item : project(index, item);
       if (items.length < limit) return;
       left -= items.length;
       range = pageAfter(items.at(-1) as Item, range);
-      await breathe();
+      await this.#table.pause();
     }
   }
 
@@ -141,10 +141,15 @@ export class StepItemStore implements ItemStore {
     await this.#table.close();
   }
 
-  async #write(operation: string, write: Write, options: CallOptions = {}): Promise<WriteResult> {
-    checkWrite(write);
+  /** Makes no promise besides that of the step: every acquire on such a store writes here. */
+  #write(operation: string, write: Write, options: CallOptions = {}): Promise<WriteResult> {
+    try {
+      this.#table.begin(operation);
+      checkWrite(write);
+    } catch (error) {
+      return Promise.reject(error);
+    }
     const key = keyOfWrite(write);
-    const { timeoutMs } = options;
     return this.#table.step(
       (rows) => {
         const { ok, before, after } = planWrite(write, rows.get(key));
@@ -152,7 +157,7 @@ export class StepItemStore implements ItemStore {
         const item = !ok || "delete" in write ? before : "update" in write ? after : undefined;
         return { ok, item };
       },
-      { operation, timeoutMs, keys: [key] },
+      { timeoutMs: options.timeoutMs, keys: [key] },
     );
   }
 }
@@ -172,7 +177,8 @@ function firstPage(query: Query): PageRange | undefined {
   const { index, partition, descending = false, after } = query;
   const range = halfOpenRange(query.sort);
   if (range === undefined) return undefined;
-  if (after !== undefined && index !== undefined && typeof after[`${index}SK`] !== "string") {
+  const places = index === undefined ? [] : [`${index}PK`, `${index}SK`];
+  if (after !== undefined && places.some((name) => typeof after[name] !== "string")) {
     throw new ValidationError("after", after, `expected an item with the keys of ${index}`);
   }
   return { index, partition, ...range, descending, after, limit: PAGE };

@@ -30,23 +30,28 @@ export interface ListedRows extends StepRows {
 }
 
 export interface StepOptions<Result> {
-  /** The name of the operation, for listeners of stores in this process. */
-  readonly operation: string;
   /** How long the step may take; the store's own setting when absent. */
   readonly timeoutMs?: number | undefined;
-  /** Rows that the work begins with: they are read together. */
+  /** Rows that the work begins with: they are read together, as of one moment. */
   readonly keys?: readonly Key[];
   /** Runs the work once in ten minutes; `repeated` is the result of the other times. */
   readonly once?: { readonly token: string; readonly repeated: Result } | undefined;
 }
 
 export interface StepTable<Rows extends StepRows = StepRows> {
+  /**
+   * Begins an operation of the item store, which may be several steps or pages: refuses it when the
+   * store is closed, and notifies listeners where they do not get every request.
+   */
+  begin(operation: string): void;
   /** Runs work that may write. */
   step<Result>(work: (rows: Rows) => Result, options: StepOptions<Result>): Promise<Result>;
   /** Runs work that only reads. */
   peek<Result>(work: (rows: Rows) => Result, options: StepOptions<Result>): Promise<Result>;
   /** Returns a page outside of any step. */
-  page(range: PageRange, operation: string): Promise<readonly Item[]>;
+  page(range: PageRange): Promise<readonly Item[]>;
+  /** Gives way to other work of the process between two pages or batches, where that is needed. */
+  pause(): Promise<void> | undefined;
   /** Returns the feed of changes. */
   changes(options: ChangesOptions): AsyncIterableIterator<ChangeRecord>;
   /** Adds a listener for requests to the store; the result removes it. */

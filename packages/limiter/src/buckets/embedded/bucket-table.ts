@@ -35,14 +35,15 @@ export interface BucketTable {
   readonly items: StepItems;
   get(entityId: string, resource: string): EmbeddedBucket | undefined;
   set(entityId: string, resource: string, bucket: EmbeddedBucket): void;
-  ofEntity(entityId: string): readonly BucketRow[];
+  /** Returns the rows of an entity; with `counts`, `countUsage` follows for each of them. */
+  ofEntity(entityId: string, counts?: boolean): readonly BucketRow[];
   delete(entityId: string, resource: string): void;
   /** Removes what the list of an entity's rows may lack: rows that cannot be read. */
   deleteEntity(entityId: string): void;
-  /** A page of a resource's buckets, by entity, after the given one. */
-  ofResource(resource: string, after: string | undefined): readonly BucketRow[];
-  /** The resources that have buckets. */
-  resources(): readonly string[];
+  /** Returns a page of a resource's rows, by entity, after the given one; `counts` as above. */
+  ofResource(resource: string, after: string | undefined, counts?: boolean): readonly BucketRow[];
+  /** Returns a page of the resources that have buckets, after the given one; none at the end. */
+  resources(after: string | undefined): readonly string[];
   /** Removes buckets of the namespace. Returns whether some may be left, for another call. */
   clear(): boolean;
   /** Puts what a bucket consumed into the snapshots of usage. */
@@ -56,6 +57,6 @@ export interface BucketTable {
    * that it begins with: a table behind a network reads them together.
    */
   step<T>(work: () => T, timeoutMs: number | undefined, first?: readonly BucketId[]): Promise<T>;
-  /** Runs work that only reads. */
-  peek<T>(work: () => T, timeoutMs: number | undefined): Promise<T>;
+  /** Runs work that only reads; the rows that it begins with are as of one moment. */
+  peek<T>(work: () => T, timeoutMs: number | undefined, first?: readonly BucketId[]): Promise<T>;
 }

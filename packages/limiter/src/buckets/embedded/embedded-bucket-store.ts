@@ -89,10 +89,11 @@ export class EmbeddedBucketStore implements BucketStore {
     { policy, deadline }: LinkOptions = {},
   ): Promise<Link> {
     const cascade = await policy?.();
-    return this.#table.peek(() => {
+    const work = () => {
       const stored = this.#table.get(entityId, resource)?.link;
       return effectiveLink(stored ?? this.#table.recordedLink(entityId), cascade);
-    }, deadline?.timeoutMs);
+    };
+    return this.#table.peek(work, deadline?.timeoutMs, [{ entityId, resource }]);
   }
 
   consume(legs: readonly Leg[], options: BucketCallOptions = {}): Promise<ConsumeResult> {
@@ -131,7 +132,7 @@ export class EmbeddedBucketStore implements BucketStore {
     legs: readonly Leg[],
     options: BucketCallOptions = {},
   ): Promise<readonly (readonly number[])[]> {
-    return this.#table.peek(() => {
+    const work = () => {
       const now = this.#clock();
       return legs.map((leg) => {
         const bucket = alive(this.#table.get(leg.entityId, leg.resource), now);
@@ -141,7 +142,8 @@ export class EmbeddedBucketStore implements BucketStore {
         const seen = match === "apply" ? withConfig(bucket, leg.config, now) : bucket;
         return balances(seen, leg, now);
       });
-    }, options.deadline?.timeoutMs);
+    };
+    return this.#table.peek(work, options.deadline?.timeoutMs, legs);
   }
 
   list(entityId: string, resource?: string): Promise<StoredState[]> {
@@ -166,8 +168,14 @@ export class EmbeddedBucketStore implements BucketStore {
   }
 
   async *listAll(): AsyncGenerator<StoredState> {
-    const resources = await this.#table.peek(() => this.#table.resources(), undefined);
-    for (const resource of resources) yield* this.listResource(resource);
+    let after: string | undefined;
+    for (;;) {
+      const from = after;
+      const resources = await this.#table.peek(() => this.#table.resources(from), undefined);
+      if (resources.length === 0) return;
+      for (const resource of resources) yield* this.listResource(resource);
+      after = resources.at(-1);
+    }
   }
 
   reconfigure(entityId: string, resource: string, config: BucketConfig): Promise<void> {
@@ -227,14 +235,14 @@ export class EmbeddedBucketStore implements BucketStore {
     const { entityId, resource } = scope;
     if (entityId !== undefined) {
       await this.#countRows(() => {
-        const rows = this.#table.ofEntity(entityId);
+        const rows = this.#table.ofEntity(entityId, true);
         return rows.filter((row) => resource === undefined || row.resource === resource);
       });
     } else if (resource !== undefined) {
       let after: string | undefined;
       do {
         const from = after;
-        after = await this.#countRows(() => this.#table.ofResource(resource, from));
+        after = await this.#countRows(() => this.#table.ofResource(resource, from, true));
       } while (after !== undefined);
     }
   }

@@ -174,8 +174,9 @@ export class MemoryBucketTable implements BucketTable, FastTable {
     });
   }
 
-  resources(): readonly string[] {
-    return [...this.#resources.keys()];
+  resources(after: string | undefined): readonly string[] {
+    const names = [...this.#resources.keys()].sort();
+    return after === undefined ? names : names.slice(firstAfter(names, after));
   }
 
   delete(entityId: string, resource: string): void {

@@ -222,11 +222,11 @@ export class SqliteBucketTable implements BucketTable, FastTable {
       .flatMap((row) => listedRow(row, String(row.entity), resource));
   }
 
-  resources(): readonly string[] {
+  resources(after: string | undefined): readonly string[] {
     const next = this.#database.prepare(SQL.nextResource);
     const found: string[] = [];
     for (;;) {
-      const row = next.get(this.namespaceId, found.at(-1) ?? "");
+      const row = next.get(this.namespaceId, found.at(-1) ?? after ?? "");
       if (row === undefined) return found;
       found.push(String(row.resource));
     }

@@ -7,26 +7,28 @@
 import type { Clock } from "../../base/clock.ts";
 import { WINDOW_TYPES, windowStartMs } from "../../core/windows.ts";
 import { invariant } from "../../domain/check.ts";
-import { DamagedRecordError, RateLimiterUnavailable } from "../../domain/errors/errors.ts";
+import { DamagedRecordError } from "../../domain/errors/errors.ts";
 import { usageKey, usageWindow } from "../../records/usage/usage-item.ts";
 import { applyChange } from "../../storage/evaluate.ts";
 import { type Item, type Key, keyOf } from "../../storage/item.ts";
 import type { PageRange } from "../../storage/item-table.ts";
 import { halfOpenRange } from "../../storage/sort-range.ts";
-import type { ListedRows, StepTable } from "../../storage/step-table.ts";
+import type { ListedRows, StepOptions, StepTable } from "../../storage/step-table.ts";
 import type { Link } from "../leg.ts";
 import { decodeRow, encodeRow } from "./bucket-row.ts";
 import type { BucketId, BucketRow, BucketTable } from "./bucket-table.ts";
 import type { EmbeddedBucket } from "./embedded-bucket.ts";
 import type { StepItems } from "./row-operation.ts";
 import { SweepClock } from "./sweep-clock.ts";
-import type { SnapshotItems } from "./usage-book.ts";
+import type { SnapshotItems, StepEvents } from "./usage-book.ts";
 import { type CountUsage, type PendingUsage, pendingUsage } from "./usage-tally.ts";
 
 /** Rows of a list that are read together, and then compared together. */
 const PAGE = 25;
 /** Keys that are listed at once. */
 const KEYS = 1000;
+/** Resources that are listed at once; each is a request. */
+const RESOURCES = 20;
 /** Expired rows are looked for once in this many steps, and at most `SWEPT` are removed. */
 const STEPS_PER_SWEEP = 64;
 const SWEPT = 64;
@@ -34,15 +36,37 @@ const SWEPT = 64;
 const SECOND_DIGITS = 12;
 
 /** The rows of the step that is running; a step is synchronous, so there is one at a time. */
-export class RunningStep {
+export class RunningStep implements StepEvents {
   #rows: ListedRows | undefined;
+  readonly #onRun: (() => void)[] = [];
+  readonly #onDone: (() => void)[] = [];
 
   get rows(): ListedRows {
     invariant(this.#rows !== undefined, "rows are read outside of a step");
     return this.#rows;
   }
 
+  onRun(listener: () => void): void {
+    this.#onRun.push(listener);
+  }
+
+  onDone(listener: () => void): void {
+    this.#onDone.push(listener);
+  }
+
+  /** Runs a step, as often as it must run. */
+  async step<Result>(
+    steps: StepTable<ListedRows>,
+    work: () => Result,
+    options: StepOptions<Result>,
+  ): Promise<Result> {
+    const result = await steps.step((rows) => this.during(rows, work), options);
+    for (const listener of this.#onDone) listener();
+    return result;
+  }
+
   during<Result>(rows: ListedRows, work: () => Result): Result {
+    for (const listener of this.#onRun) listener();
     this.#rows = rows;
     try {
       return work();
@@ -132,24 +156,24 @@ export class StepBuckets implements BucketTable {
   }
 
   deleteEntity(entityId: string): void {
-    for (const item of everyPage(this.#running, this.#entityRange(entityId, KEYS))) {
-      this.#running.rows.setUnlogged(keyOf(item), undefined);
-    }
+    const keys = everyPage(this.#running, this.#entityRange(entityId, KEYS)).map(keyOf);
+    const [first, ...along] = keys;
+    if (first !== undefined) this.#running.rows.get(first, along);
+    for (const key of keys) this.#running.rows.setUnlogged(key, undefined);
   }
 
   clear(): boolean {
+    const { rows } = this.#running;
     const range = rangeIn("GSI3", this.#allPartition, { limit: PAGE });
-    const found = this.#running.rows.keys(range);
-    for (const item of found) this.#running.rows.setUnlogged(keyOf(item), undefined);
-    return found.length === PAGE;
+    for (const item of rows.page(range)) rows.setUnlogged(keyOf(item), undefined);
+    return rows.keys(range).length === PAGE;
   }
 
-  ofEntity(entityId: string): readonly BucketRow[] {
+  ofEntity(entityId: string, counts = false): readonly BucketRow[] {
     const rows: BucketRow[] = [];
     for (let after: Item | undefined; ; ) {
       const range = { ...this.#entityRange(entityId, PAGE), after };
-      const items = this.#running.rows.page(range, (item) => this.#usageKeysOf(item));
-      rows.push(...items.flatMap(listedRow));
+      rows.push(...this.#listed(range, counts));
       const keys = this.#running.rows.keys(range);
       if (keys.length < PAGE) return rows;
       after = placeOf(keys.at(-1));
@@ -157,32 +181,30 @@ export class StepBuckets implements BucketTable {
   }
 
   /** A page without any row that can be read ends the list, so such pages are passed over. */
-  ofResource(resource: string, after: string | undefined): readonly BucketRow[] {
+  ofResource(resource: string, after: string | undefined, counts = false): readonly BucketRow[] {
     const partition = this.#resourcePartition(resource);
     const key = after === undefined ? undefined : this.#keyOf(after, resource);
     let last = key && { ...key, GSI2PK: partition, GSI2SK: after as string };
     for (;;) {
       const range = rangeIn("GSI2", partition, { after: last, limit: PAGE });
-      const items = this.#running.rows.page(range, (item) => this.#usageKeysOf(item));
-      const rows = items.flatMap(listedRow);
+      const rows = this.#listed(range, counts);
       const keys = this.#running.rows.keys(range);
       if (rows.length > 0 || keys.length < PAGE) return rows;
       last = placeOf(keys.at(-1)) as typeof last;
     }
   }
 
-  resources(): readonly string[] {
+  /** Goes from one resource to the next in the index, however many buckets each has. */
+  resources(after: string | undefined): readonly string[] {
     const found: string[] = [];
-    for (;;) {
-      const last = found.at(-1);
-      // Goes from one resource to the next in the index, however many buckets each has.
+    for (let last = after; found.length < RESOURCES; last = found.at(-1)) {
       const from = last === undefined ? undefined : `${last}\u0001`;
-      const [next] = this.#running.rows.keys(
-        rangeIn("GSI3", this.#allPartition, { from, limit: 1 }),
-      );
+      const range = rangeIn("GSI3", this.#allPartition, { from, limit: 1 });
+      const [next] = this.#running.rows.keys(range);
       if (next === undefined) return found;
       found.push(String(next["GSI3SK"]));
     }
+    return found;
   }
 
   countUsage(entityId: string, resource: string, usage: PendingUsage): void {
@@ -198,15 +220,20 @@ export class StepBuckets implements BucketTable {
     first: readonly BucketId[] = [],
   ): Promise<T> {
     const keys = first.map(({ entityId, resource }) => this.#keyOf(entityId, resource));
-    const options = { operation: "step", timeoutMs, keys };
-    const result = await this.#steps.step((rows) => this.#running.during(rows, work), options);
+    const result = await this.#running.step(this.#steps, work, { timeoutMs, keys });
     this.#stepCount += 1;
-    if (this.#stepCount % STEPS_PER_SWEEP === 0) await this.#sweep();
+    // Not awaited: the step is done, and neither the time nor an error of a sweep is its caller's.
+    if (this.#stepCount % STEPS_PER_SWEEP === 0) void this.#sweep().catch(() => undefined);
     return result;
   }
 
-  peek<T>(work: () => T, timeoutMs: number | undefined): Promise<T> {
-    const options = { operation: "peek", timeoutMs };
+  peek<T>(
+    work: () => T,
+    timeoutMs: number | undefined,
+    first: readonly BucketId[] = [],
+  ): Promise<T> {
+    const keys = first.map(({ entityId, resource }) => this.#keyOf(entityId, resource));
+    const options = { timeoutMs, keys };
     return this.#steps.peek((rows) => this.#running.during(rows, work), options);
   }
 
@@ -229,12 +256,12 @@ export class StepBuckets implements BucketTable {
         this.#running.rows.setUnlogged(keyOf(item), undefined);
       }
     };
-    try {
-      await this.#steps.step((rows) => this.#running.during(rows, work), { operation: "sweep" });
-    } catch (error) {
-      // The step before it is done; a later one sweeps.
-      if (!(error instanceof RateLimiterUnavailable)) throw error;
-    }
+    await this.#running.step(this.#steps, work, {});
+  }
+
+  #listed(range: PageRange, counts: boolean): BucketRow[] {
+    const alongOf = counts ? (item: Item) => this.#usageKeysOf(item) : undefined;
+    return this.#running.rows.page(range, alongOf).flatMap(listedRow);
   }
 
   /** Returns the snapshots that a row is counted in, when it has usage to count. */

@@ -53,9 +53,23 @@ interface WindowEntities {
   fewest: number;
 }
 
-/** Returns what counts usage in snapshots. */
-export function usageBook(items: SnapshotItems, bounds: UsageBounds): CountUsage {
+/** Tells of steps that may run again: nothing that one has learned counts before it is done. */
+export interface StepEvents {
+  /** Adds a function that is called before each run of a step. */
+  onRun(listener: () => void): void;
+  /** Adds a function that is called when a step is done. */
+  onDone(listener: () => void): void;
+}
+
+/** Returns what counts usage in snapshots; `events` where steps may run again. */
+export function usageBook(
+  items: SnapshotItems,
+  bounds: UsageBounds,
+  events?: StepEvents,
+): CountUsage {
   const book = new UsageBook(items, bounds);
+  events?.onRun(() => book.begin());
+  events?.onDone(() => book.keep());
   return (subject, usage) => book.count(subject, usage);
 }
 
@@ -63,10 +77,23 @@ class UsageBook {
   readonly #items: SnapshotItems;
   readonly #bounds: UsageBounds;
   readonly #windows = new LRUCache<string, WindowEntities>({ max: WINDOWS_MAX });
+  /** The windows as the running step has them; `undefined` where a step runs once. */
+  #drafts: Map<string, WindowEntities> | undefined;
 
   constructor(items: SnapshotItems, bounds: UsageBounds) {
     this.#items = items;
     this.#bounds = bounds;
+  }
+
+  /** Forgets what the run before has changed. */
+  begin(): void {
+    this.#drafts = new Map();
+  }
+
+  /** Takes over what the step has changed. */
+  keep(): void {
+    for (const [name, window] of this.#drafts ?? []) this.#windows.set(name, window);
+    this.begin();
   }
 
   count(subject: UsageSubject, usage: PendingUsage): void {
@@ -121,12 +148,18 @@ class UsageBook {
   #window(place: SnapshotPlace): WindowEntities {
     const { subject, type, startMs } = place;
     const name = `${subject.namespaceId} ${subject.resource} ${type} ${startMs}`;
-    const known = this.#windows.get(name);
-    if (known !== undefined) return known;
-    const size = this.#items.countEntities(subject, type, startMs);
-    const window = { size, events: new Map<string, number>(), fewest: 0 };
-    this.#windows.set(name, window);
-    return window;
+    const draft = this.#drafts?.get(name);
+    if (draft !== undefined) return draft;
+    const known = this.#windows.get(name) ?? {
+      size: this.#items.countEntities(subject, type, startMs),
+      events: new Map<string, number>(),
+      fewest: 0,
+    };
+    this.#windows.set(name, known);
+    if (this.#drafts === undefined) return known;
+    const copy = { ...known, events: new Map(known.events) };
+    this.#drafts.set(name, copy);
+    return copy;
   }
 
   #write({ subject, type, startMs }: SnapshotPlace, usage: PendingUsage): void {

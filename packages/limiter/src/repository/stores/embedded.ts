@@ -1,6 +1,10 @@
 /** The parts of stores whose buckets are changed in one step of this process. */
 
-import { type SnapshotItems, usageBook } from "../../buckets/embedded/usage-book.ts";
+import {
+  type SnapshotItems,
+  type StepEvents,
+  usageBook,
+} from "../../buckets/embedded/usage-book.ts";
 import type { CountUsage } from "../../buckets/embedded/usage-tally.ts";
 import { linkInRecord } from "../../buckets/link.ts";
 import { lifeKeys, wasDeleted } from "../../records/entities/deletion-mark.ts";
@@ -15,8 +19,9 @@ export function usageCounter(
   items: SnapshotItems,
   usage: OpenOptions["usage"],
   defaults: Required<UsageOptions>,
+  events?: StepEvents,
 ): CountUsage {
-  return usage === false ? () => undefined : usageBook(items, { ...defaults, ...usage });
+  return usage === false ? () => undefined : usageBook(items, { ...defaults, ...usage }, events);
 }
 
 /**

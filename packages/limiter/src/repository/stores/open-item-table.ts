@@ -23,7 +23,7 @@ export function openItemTable(
   const steps = new OptimisticSteps(table, { ...shared, timer });
   const running = new RunningStep();
   const items = stepSnapshots(running);
-  const countUsage = usageCounter(items, options.usage, DURABLE_USAGE);
+  const countUsage = usageCounter(items, options.usage, DURABLE_USAGE, running);
   const store = new StepItemStore(steps);
   return {
     name,

@@ -115,11 +115,19 @@ class MemorySteps implements StepTable, StepRows {
     this.#listeners = new CallListeners(options.onCall);
   }
 
+  begin(operation: string): void {
+    this.refuseClosed();
+    if (!this.#listeners.isEmpty) this.#listeners.tell(freeCall(operation));
+  }
+
+  /** Needs no pause, and must not: virtual time stands still while work leaves its promises. */
+  pause(): undefined {}
+
   async step<Result>(
     work: (rows: StepRows) => Result,
-    { operation, once }: StepOptions<Result>,
+    { once }: StepOptions<Result>,
   ): Promise<Result> {
-    this.#count(operation);
+    this.refuseClosed();
     if (once !== undefined && this.#isRepeated(once.token)) return once.repeated;
     this.#sets = 0;
     const result = work(this);
@@ -129,11 +137,8 @@ class MemorySteps implements StepTable, StepRows {
     return result;
   }
 
-  async peek<Result>(
-    work: (rows: StepRows) => Result,
-    { operation }: StepOptions<Result>,
-  ): Promise<Result> {
-    this.#count(operation);
+  async peek<Result>(work: (rows: StepRows) => Result): Promise<Result> {
+    this.refuseClosed();
     return work(this);
   }
 
@@ -160,8 +165,8 @@ class MemorySteps implements StepTable, StepRows {
     return name === undefined ? this.#items : (this.#indexes.get(indexNamed(name)) as Tree);
   }
 
-  async page(range: PageRange, operation: string): Promise<readonly Item[]> {
-    if (range.after === undefined) this.#count(operation);
+  async page(range: PageRange): Promise<readonly Item[]> {
+    this.refuseClosed();
     const { index, after, descending, limit } = range;
     const tree = this.treeOf(index);
     const [low, high] = bounds(range);
@@ -177,7 +182,7 @@ class MemorySteps implements StepTable, StepRows {
   }
 
   async *scan({ after }: ScanOptions): AsyncGenerator<Item> {
-    this.#count("scan");
+    this.begin("scan");
     let at = after === undefined ? undefined : tableKey(after);
     for (;;) {
       // Each turn starts from the last key, so the tree may change between two of them.
@@ -233,12 +238,6 @@ class MemorySteps implements StepTable, StepRows {
       this.#tokens.delete(known);
     }
     return this.#tokens.has(token);
-  }
-
-  #count(operation: string): void {
-    this.refuseClosed();
-    if (this.#listeners.isEmpty) return;
-    this.#listeners.tell(freeCall(operation));
   }
 }
 

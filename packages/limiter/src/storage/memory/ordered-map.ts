@@ -81,14 +81,14 @@ export class OrderedMap<V> {
     return before && this.#pairAt(number - 1, before.keys.length - 1);
   }
 
-  /** How many keys there are from one to another, both included. */
+  /** How many keys there are from one, included, to below another. */
   count(low: string, high: string): number {
     let counted = 0;
     for (let number = this.#blockOf(low); number < this.#blocks.length; number += 1) {
       const { keys } = this.#blocks[number] as Block<V>;
       const from = placeOf(keys, low);
       const to = placeOf(keys, high);
-      counted += Math.max(0, (keys[to] === high ? to + 1 : to) - from);
+      counted += Math.max(0, to - from);
       if (to < keys.length) break;
     }
     return counted;

@@ -62,11 +62,18 @@ class SqliteSteps implements StepTable {
     });
   }
 
+  begin(operation: string): void {
+    if (!this.#listeners.isEmpty) this.#listeners.tell(freeCall(operation));
+  }
+
+  pause(): Promise<void> {
+    return breathe();
+  }
+
   async step<Result>(
     work: (rows: StepRows) => Result,
-    { operation, timeoutMs, once }: StepOptions<Result>,
+    { timeoutMs, once }: StepOptions<Result>,
   ): Promise<Result> {
-    this.#count(operation);
     const { result, changes } = await this.#database.write(() => {
       const nowMs = this.#clock();
       if (once !== undefined && this.#housekeeping.knows(once.token, nowMs)) {
@@ -84,22 +91,20 @@ class SqliteSteps implements StepTable {
 
   async peek<Result>(
     work: (rows: StepRows) => Result,
-    { operation, timeoutMs, keys = [] }: StepOptions<Result>,
+    { timeoutMs, keys = [] }: StepOptions<Result>,
   ): Promise<Result> {
-    this.#count(operation);
     const run = () => work(new TransactionRows(this.#rows, 0));
     // One row is read as of one moment without a transaction.
     if (keys.length === 1) return this.#database.read(run, timeoutMs);
     return this.#database.snapshot(run, timeoutMs);
   }
 
-  async page(range: PageRange, operation: string): Promise<readonly Item[]> {
-    if (range.after === undefined) this.#count(operation);
+  page(range: PageRange): Promise<readonly Item[]> {
     return this.#database.read(() => pageOf(this.#database, range));
   }
 
   async *scan({ after }: ScanOptions): AsyncGenerator<Item> {
-    this.#count("scan");
+    this.begin("scan");
     let last = after;
     for (;;) {
       const items = await this.#database.read(() => this.#rows.page(last, PAGE));
@@ -122,10 +127,6 @@ class SqliteSteps implements StepTable {
   async close(): Promise<void> {
     this.#closing.abort();
     this.#database.close();
-  }
-
-  #count(operation: string): void {
-    if (!this.#listeners.isEmpty) this.#listeners.tell(freeCall(operation));
   }
 }
 
@@ -152,6 +153,7 @@ class TransactionRows implements StepRows {
   set(key: Key, item: Item | undefined): void {
     const before = this.#read.has(key) ? this.#read.get(key) : this.#rows.read(key);
     const after = item === undefined ? undefined : encoded(item);
+    this.#read.set(key, after);
     this.sets += 1;
     if (this.#rows.replace(key, before, after, this.#nowMs)) this.changes += 1;
   }
