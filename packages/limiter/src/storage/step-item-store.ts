@@ -147,7 +147,7 @@ export class StepItemStore implements ItemStore {
       this.#table.begin(operation);
       checkWrite(write);
     } catch (error) {
-      return Promise.reject(error);
+      return Promise.reject(error as Error);
     }
     const key = keyOfWrite(write);
     return this.#table.step(
