@@ -61,7 +61,7 @@ export interface CellWrite {
   readonly isLogged: boolean;
 }
 
-/** What a step asks to be written. */
+/** The writes of a step, and the cells that they depend on. */
 export interface Commit {
   /** Every one must still have its revision, or be missing as it was. */
   readonly reads: readonly Cell[];
@@ -99,14 +99,14 @@ export interface PageRange {
   readonly limit: number;
 }
 
-/** Where reading of the log begins; `now`: at its end. */
+/** The place in the log to read from; `now`: its end. */
 export type LogStart = "now" | "oldest" | { readonly after: string };
 
 /** Some of the changes of a log. */
 export interface LogPage {
   /** The changes in their order; none where the log ends. */
   readonly records: readonly ChangeRecord[];
-  /** Where the next page begins: after the last record, or at the start that was asked for. */
+  /** The start of the next page: after the last record, or the start that was asked for. */
   readonly position: string;
 }
 
@@ -117,7 +117,7 @@ export interface TableCallOptions {
 }
 
 /**
- * What a database must do to carry a limiter. `Repository.over` takes it, and the contracts of
+ * The database that carries a limiter. `Repository.over` takes it, and the contracts of
  * `zae-limiter/testing` test it.
  */
 export interface ItemTable {

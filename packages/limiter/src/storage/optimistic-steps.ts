@@ -44,7 +44,7 @@ export class OptimisticSteps implements StepTable<ListedRows> {
   readonly #listeners: CallListeners;
   readonly #closing = new AbortController();
   readonly #feed: PolledFeed;
-  /** By the last row of a step: the end of the newest step that waits for its turn. */
+  /** The end of the newest step that waits for its turn, by the last row of that step. */
   readonly #turns = new Map<string, Promise<void>>();
   readonly #requests = new Set<Promise<unknown>>();
 

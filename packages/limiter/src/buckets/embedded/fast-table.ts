@@ -1,5 +1,5 @@
 /**
- * Where an embedded store decides calls of the fast path. Tables in this process implement it and
+ * Decides calls of the fast path of an embedded store. Tables in this process implement it and
  * `BucketTable`. `EmbeddedFastPath` is the only caller, and calls it outside of any step: each call
  * is a step of its own, or does nothing.
  */

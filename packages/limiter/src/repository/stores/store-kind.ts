@@ -1,5 +1,5 @@
 /**
- * What a kind of store is: `memory`, `sqlite`, `dynamodb`. Each is one file in this folder and one
+ * Kinds of stores: `memory`, `sqlite`, `dynamodb`. Each is one file in this folder and one
  * line in `stores.ts`; no file outside this folder asks which kind a store is.
  */
 
@@ -8,7 +8,7 @@ import type { Backend, StoreTraits } from "../backend.ts";
 import type { OpenOptions } from "../options.ts";
 import type { OptionOwner } from "./open-option.ts";
 
-/** Where a store is. Each kind adds what it needs to open one. */
+/** The place of a store. Each kind adds what it needs to open one. */
 export interface StoreLocation {
   /** The name of its kind. */
   readonly kind: string;
