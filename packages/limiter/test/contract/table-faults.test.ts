@@ -68,6 +68,19 @@ test("buckets of many resources are listed and removed with a few requests each"
   await limiter.close();
 });
 
+test("acquires of one bucket take turns in a process, with two requests each", async () => {
+  const calls: StoreCall[] = [];
+  const repo = await Repository.over(new MapTable(), { onCall: (call) => calls.push(call) });
+  const limiter = new RateLimiter(repo);
+  await repo.limits.setSystem(["rpm:1000/day"]);
+  await limiter.acquire(REQUEST);
+  calls.splice(0);
+  await Promise.all(Array.from({ length: 60 }, () => limiter.acquire(REQUEST)));
+  expect(calls).toHaveLength(2 * 60);
+  expect(calls.some(({ outcome }) => outcome === "condition")).toBe(false);
+  await limiter.close();
+});
+
 test("usage of the busiest entities is kept where steps run again", async () => {
   const clock = () => 1_900_000_000_000;
   const repo = await Repository.over(new MapTable(), { clock, usage: { maxEntities: 2 } });
