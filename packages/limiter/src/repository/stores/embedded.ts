@@ -11,6 +11,8 @@ import { lifeKeys, wasDeleted } from "../../records/entities/deletion-mark.ts";
 import { entityKey, namespaceIdKey } from "../../records/keys.ts";
 import { refuseInactive } from "../../records/namespaces/namespace-state.ts";
 import type { Item, Key } from "../../storage/item.ts";
+import type { ItemStore } from "../../storage/item-store.ts";
+import { type AdapterOptions, capabilitiesOf } from "../backend.ts";
 import type { OpenOptions } from "../options.ts";
 import type { UsageOptions } from "../usage-options.ts";
 
@@ -48,4 +50,22 @@ export function recordsIn(
       return wasDeleted(read(mark, [namespace]), read(namespace, []));
     },
   };
+}
+
+/** Returns the parts of an open store that counts usage itself, whichever kind it is. */
+export function countingParts<Store extends ItemStore>(
+  store: Store,
+  { clock, random }: AdapterOptions,
+  { usage }: OpenOptions,
+) {
+  return {
+    store,
+    changes: { by: "feed", store },
+    clock,
+    random,
+    capabilities: capabilitiesOf({
+      supportsUsageSnapshots: usage !== false,
+      supportsInfrastructureManagement: false,
+    }),
+  } as const;
 }

@@ -6,9 +6,9 @@ import { RunningStep, StepBuckets, stepSnapshots } from "../../buckets/embedded/
 import type { ItemTable } from "../../storage/item-table.ts";
 import { OptimisticSteps } from "../../storage/optimistic-steps.ts";
 import { StepItemStore } from "../../storage/step-item-store.ts";
-import { adapterOptions, type Backend, capabilitiesOf } from "../backend.ts";
+import { adapterOptions, type Backend } from "../backend.ts";
 import type { OpenOptions } from "../options.ts";
-import { recordsIn, usageCounter } from "./embedded.ts";
+import { countingParts, recordsIn, usageCounter } from "./embedded.ts";
 import { DURABLE_USAGE } from "./usage-option.ts";
 
 /** Puts the records and the buckets on a table: every call is a step. */
@@ -29,15 +29,8 @@ export function openItemTable(
     name,
     database,
     traits,
-    store,
+    ...countingParts(store, shared, options),
     scannable: undefined,
-    changes: { by: "feed", store },
-    clock,
-    random,
-    capabilities: capabilitiesOf({
-      supportsUsageSnapshots: options.usage !== false,
-      supportsInfrastructureManagement: false,
-    }),
     openBuckets: ({ namespaceId }, bucketOptions) => {
       const records = recordsIn((key, along) => running.rows.get(key, along), namespaceId);
       const place = { steps, running, namespaceId, clock, items, countUsage };

@@ -4,9 +4,9 @@ import { processRandom } from "../../base/random.ts";
 import { EmbeddedBucketStore } from "../../buckets/embedded/embedded-bucket-store.ts";
 import { MemoryBucketTable } from "../../buckets/embedded/memory-table.ts";
 import { MemoryItemStore } from "../../storage/memory/item-store.ts";
-import { adapterOptions, type Backend, capabilitiesOf } from "../backend.ts";
+import { adapterOptions, type Backend } from "../backend.ts";
 import type { OpenOptions } from "../options.ts";
-import { recordsIn, usageCounter } from "./embedded.ts";
+import { countingParts, recordsIn, usageCounter } from "./embedded.ts";
 import { MEMORY_USAGE, memory } from "./memory.ts";
 import { memorySnapshots } from "./snapshot-items.ts";
 import type { StoreLocation } from "./store-kind.ts";
@@ -22,15 +22,8 @@ export async function openMemory(_location: StoreLocation, options: OpenOptions)
     name: memory.name,
     database: { system: memory.name },
     traits: memory.traits,
-    store,
+    ...countingParts(store, shared, options),
     scannable: store,
-    changes: { by: "feed", store },
-    clock,
-    random,
-    capabilities: capabilitiesOf({
-      supportsUsageSnapshots: options.usage !== false,
-      supportsInfrastructureManagement: false,
-    }),
     openBuckets: ({ namespaceId }, bucketOptions) => {
       const table = new MemoryBucketTable({
         ...recordsIn((key) => store.readNow(key), namespaceId),

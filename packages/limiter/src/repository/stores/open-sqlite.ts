@@ -5,9 +5,9 @@ import { SqliteBucketTable } from "../../buckets/embedded/sqlite-table.ts";
 import { openSqlite } from "../../storage/sqlite/connection.ts";
 import { Housekeeping } from "../../storage/sqlite/housekeeping.ts";
 import { ItemRows } from "../../storage/sqlite/item-rows.ts";
-import { adapterOptions, type Backend, capabilitiesOf } from "../backend.ts";
+import { adapterOptions, type Backend } from "../backend.ts";
 import type { OpenOptions } from "../options.ts";
-import { recordsIn, usageCounter } from "./embedded.ts";
+import { countingParts, recordsIn, usageCounter } from "./embedded.ts";
 import { sqliteSnapshots } from "./snapshot-items.ts";
 import { type FileLocation, sqlite } from "./sqlite.ts";
 import { DURABLE_USAGE } from "./usage-option.ts";
@@ -24,15 +24,8 @@ export async function openFile({ path }: FileLocation, options: OpenOptions): Pr
     name: path,
     database: { system: sqlite.name },
     traits: sqlite.traits,
-    store,
+    ...countingParts(store, shared, options),
     scannable: store,
-    changes: { by: "feed", store },
-    clock,
-    random,
-    capabilities: capabilitiesOf({
-      supportsUsageSnapshots: options.usage !== false,
-      supportsInfrastructureManagement: false,
-    }),
     openBuckets: ({ namespaceId }, bucketOptions) => {
       const records = recordsIn((key) => rows.read(key)?.item, namespaceId);
       const place = { database, namespaceId, clock, countUsage, items };
