@@ -24,7 +24,7 @@ const clockPlaces: Place = {
   pattern: /\bDate\.now\b|\bnew Date\(\s*\)|(?<!new )\bDate\(\s*\)/g,
   within: "words",
   allowed: [
-    "packages/limiter/src/base/clock.ts",
+    "packages/limiter/src/base/time.ts",
     // Where a stream begins to be read, if the server did not say its time.
     "packages/limiter/src/storage/dynamodb/shard-reader.ts",
     // Spans of OpenTelemetry are placed on this machine's clock.
@@ -37,7 +37,7 @@ const stopwatchPlaces: Place = {
   pattern: /\bperformance\.now\b|\bprocess\.hrtime\b/g,
   within: "words",
   allowed: [
-    "packages/limiter/src/base/timer.ts",
+    "packages/limiter/src/base/time.ts",
     // How long a call may still take, and how often shards are looked up.
     "packages/limiter/src/storage/dynamodb/feed.ts",
     "packages/limiter/src/storage/dynamodb/transport/deadline.ts",
@@ -54,7 +54,7 @@ const timerPlaces: Place = {
   allowed: [
     // How long an upstream may be silent: the option of node:http costs a tenth of a request.
     "packages/gateway/src/exchange.ts",
-    "packages/limiter/src/base/timer.ts",
+    "packages/limiter/src/base/time.ts",
     // Lets all promises settle between two virtual moments.
     "packages/testing/src/time/virtual-time.ts",
     // The contract waits for stores that poll, and ends feeds that bring nothing.

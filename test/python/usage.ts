@@ -2,7 +2,7 @@
 
 import { createHandler } from "@zae-limiter/aws/aggregator/lambda.ts";
 import type { LambdaRecord } from "@zae-limiter/aws/aggregator/lambda-event.ts";
-import { systemClock } from "@zae-limiter/limiter/base/clock.ts";
+import { systemClock } from "@zae-limiter/limiter/base/time.ts";
 import { expect, it } from "vitest";
 import type { Both, SharedTable } from "./shared-table.ts";
 

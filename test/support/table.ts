@@ -1,7 +1,7 @@
 /** A table with one bucket and clients that share nothing but the table. */
 
 import { setImmediate as tick } from "node:timers/promises";
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 import type { ConsumeResult } from "@zae-limiter/limiter/buckets/bucket-consumer.ts";
 import type { RefundWarning } from "@zae-limiter/limiter/buckets/bucket-warning.ts";
 import { DistributedBucketStore } from "@zae-limiter/limiter/buckets/distributed/distributed-bucket-store.ts";

@@ -3,7 +3,7 @@
 import type { LimiterEvent } from "@zae-limiter/limiter/acquire/events.ts";
 import { hear } from "@zae-limiter/limiter/acquire/hear.ts";
 import type { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
-import type { Clock } from "@zae-limiter/limiter/base/clock.ts";
+import type { Clock } from "@zae-limiter/limiter/base/time.ts";
 import type { LiveJson, RefusalJson } from "./wire.ts";
 
 const REFUSALS_MAX = 30;

@@ -4,8 +4,8 @@
  */
 
 import { hash } from "node:crypto";
-import type { Clock } from "@zae-limiter/limiter/base/clock.ts";
 import { randomBytes, systemRandom } from "@zae-limiter/limiter/base/random.ts";
+import type { Clock } from "@zae-limiter/limiter/base/time.ts";
 import type { Entity } from "@zae-limiter/limiter/domain/entity.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { LRUCache } from "lru-cache";

@@ -1,6 +1,6 @@
 /** Tells the operator once when the store goes away, and once when it is back. */
 
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 
 /** How long to wait between two looks at a store that is away. */
 const PROBE_MS = 2000;

@@ -20,9 +20,8 @@ export type {
 export type { Lease, ResourceLease, SettledAmounts } from "./acquire/lease/lease.ts";
 export type { RateLimiterOptions } from "./acquire/limiter-options.ts";
 export { RateLimiter } from "./acquire/rate-limiter.ts";
-export type { Clock } from "./base/clock.ts";
 export type { Random } from "./base/random.ts";
-export type { Timer } from "./base/timer.ts";
+export type { Clock, Timer } from "./base/time.ts";
 export type {
   BucketOperationResult,
   OperationTarget,

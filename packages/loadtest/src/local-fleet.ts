@@ -2,7 +2,7 @@
 
 import type { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { type Random, systemRandom } from "@zae-limiter/limiter/base/random.ts";
-import { systemTimer, type Timer } from "@zae-limiter/limiter/base/timer.ts";
+import { systemTimer, type Timer } from "@zae-limiter/limiter/base/time.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Load } from "./load.ts";
 import type { LoadChange, Turn } from "./model.ts";

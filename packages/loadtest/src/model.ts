@@ -2,7 +2,7 @@
 
 import type { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import type { Random } from "@zae-limiter/limiter/base/random.ts";
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 import type { Load } from "./load.ts";
 import type { Plan, WorkerPlace } from "./plan.ts";
 import type { Slice } from "./slice.ts";

@@ -4,7 +4,7 @@
  * takes its place.
  */
 
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 import { InfrastructureError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import type { Fleet } from "./fleet.ts";
 import type { RoundAnswer, RoundOrder } from "./lambda-worker.ts";

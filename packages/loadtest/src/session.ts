@@ -5,7 +5,7 @@ import type { Decision } from "@zae-limiter/limiter/acquire/decision.ts";
 import type { Lease } from "@zae-limiter/limiter/acquire/lease/lease.ts";
 import type { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import type { Random } from "@zae-limiter/limiter/base/random.ts";
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 import { RateLimitExceeded } from "@zae-limiter/limiter/domain/errors/rate-limit-exceeded.ts";
 import type { LoadSession } from "./load.ts";
 import type { Slice } from "./slice.ts";

@@ -1,6 +1,6 @@
 /** Waiting that takes no time, but counts as if it had. */
 
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 
 export interface InstantTimer extends Timer {
   /** The number of sleeps. */

@@ -13,8 +13,8 @@
  */
 
 import { inParallel } from "@zae-limiter/limiter/base/bounded.ts";
-import type { Clock } from "@zae-limiter/limiter/base/clock.ts";
-import { systemTimer, type Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Clock } from "@zae-limiter/limiter/base/time.ts";
+import { systemTimer, type Timer } from "@zae-limiter/limiter/base/time.ts";
 import {
   DYNAMODB_TRAITS,
   type TableTraits,

@@ -3,7 +3,7 @@
  * shards before one item takes more writes than DynamoDB lets it.
  */
 
-import type { Clock } from "@zae-limiter/limiter/base/clock.ts";
+import type { Clock } from "@zae-limiter/limiter/base/time.ts";
 import { balanceAt } from "@zae-limiter/limiter/buckets/distributed/plan/balance-at.ts";
 import { planRebase } from "@zae-limiter/limiter/buckets/distributed/plan/rebase.ts";
 import {

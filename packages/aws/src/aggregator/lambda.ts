@@ -1,6 +1,6 @@
 /** The aggregator as a Lambda function on the stream of the table. */
 
-import { type Clock, systemClock } from "@zae-limiter/limiter/base/clock.ts";
+import { type Clock, systemClock } from "@zae-limiter/limiter/base/time.ts";
 import { checkInteger } from "@zae-limiter/limiter/domain/check.ts";
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { DynamoItemStore } from "@zae-limiter/limiter/storage/dynamodb/item-store.ts";

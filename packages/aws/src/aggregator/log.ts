@@ -1,7 +1,7 @@
 /** Structured logs: one JSON object a line. */
 
-import type { Clock } from "@zae-limiter/limiter/base/clock.ts";
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
+import type { Clock } from "@zae-limiter/limiter/base/time.ts";
 import { isoSeconds } from "@zae-limiter/limiter/core/windows.ts";
 
 export const LOG_LEVELS = ["debug", "info", "warning", "error"] as const;

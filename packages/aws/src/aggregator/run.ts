@@ -1,9 +1,9 @@
 /** Runs the aggregator as a process of one's own, on any store. */
 
-import type { Clock } from "@zae-limiter/limiter/base/clock.ts";
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import { randomToken, systemRandom } from "@zae-limiter/limiter/base/random.ts";
-import { systemTimer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Clock } from "@zae-limiter/limiter/base/time.ts";
+import { systemTimer } from "@zae-limiter/limiter/base/time.ts";
 import {
   DYNAMODB_TRAITS,
   NO_TRAITS,

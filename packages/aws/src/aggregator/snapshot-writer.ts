@@ -1,6 +1,6 @@
 /** Carries out the writes of snapshots. */
 
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 import { RateLimiterUnavailable } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { markAttribute, usageKey } from "@zae-limiter/limiter/records/usage/usage-item.ts";
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";

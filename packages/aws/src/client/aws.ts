@@ -3,7 +3,7 @@
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import { entryOf } from "@zae-limiter/limiter/base/entry.ts";
 import { isLoopback } from "@zae-limiter/limiter/base/loopback.ts";
-import { systemTimer } from "@zae-limiter/limiter/base/timer.ts";
+import { systemTimer } from "@zae-limiter/limiter/base/time.ts";
 import { environment } from "@zae-limiter/limiter/repository/environment.ts";
 import { LOCAL_ENGINE } from "@zae-limiter/limiter/storage/dynamodb/connection.ts";
 import type { ActionName, Input, Output, ServiceName } from "./aws-actions.ts";

@@ -3,7 +3,7 @@
  * passing one and repeats the request for many seconds, while the user sees nothing.
  */
 
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 
 /** A server that restarts is back by then. */
 const PAUSE_MS = 200;

@@ -1,8 +1,7 @@
 /** Change sets: what CloudFormation would do, before it does it. */
 
-import type { Clock } from "@zae-limiter/limiter/base/clock.ts";
 import { type Random, randomBytes } from "@zae-limiter/limiter/base/random.ts";
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Clock, Timer } from "@zae-limiter/limiter/base/time.ts";
 import {
   StackAlreadyExistsError,
   StackOperationError,

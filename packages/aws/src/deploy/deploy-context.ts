@@ -1,8 +1,12 @@
 /** What deploying works with: AWS, time, and listeners. */
 
-import { type Clock, systemClock } from "@zae-limiter/limiter/base/clock.ts";
 import { type Random, systemRandom } from "@zae-limiter/limiter/base/random.ts";
-import { systemTimer, type Timer } from "@zae-limiter/limiter/base/timer.ts";
+import {
+  type Clock,
+  systemClock,
+  systemTimer,
+  type Timer,
+} from "@zae-limiter/limiter/base/time.ts";
 import type { DynamoOptions } from "@zae-limiter/limiter/repository/options.ts";
 import { type Aws, type AwsConnection, connectAws } from "../client/aws.ts";
 import type { StackEvent } from "../stack/stack-events.ts";

@@ -1,6 +1,6 @@
 /** The mapping that feeds the aggregator from the stream. */
 
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 import type { Aws } from "../client/aws.ts";
 
 interface EventSource {

@@ -1,7 +1,7 @@
 /** Uploads the code of a Lambda. The stack creates the Lambda; its code comes from here. */
 
 import { createHash } from "node:crypto";
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 import { StackOperationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import {
   CLIENT_VERSION,

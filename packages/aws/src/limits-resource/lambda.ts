@@ -1,6 +1,6 @@
 /** The Lambda behind `Custom::ZaeLimiterLimits`. */
 
-import { systemTimer, type Timer } from "@zae-limiter/limiter/base/timer.ts";
+import { systemTimer, type Timer } from "@zae-limiter/limiter/base/time.ts";
 import {
   InfrastructureNotFoundError,
   ValidationError,

@@ -1,6 +1,6 @@
 /** Puts the answer where CloudFormation looks for it. Without one it waits for an hour. */
 
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 import { InfrastructureError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 
 const ATTEMPTS_MAX = 6;

@@ -7,8 +7,8 @@
  * until then both are harmless: see `migration.ts`.
  */
 
-import type { Clock } from "@zae-limiter/limiter/base/clock.ts";
 import { type Random, randomBytes } from "@zae-limiter/limiter/base/random.ts";
+import type { Clock } from "@zae-limiter/limiter/base/time.ts";
 import { isoSeconds } from "@zae-limiter/limiter/core/windows.ts";
 import { RESERVED_NAMESPACE } from "@zae-limiter/limiter/domain/names.ts";
 import { numberAt, textAt, valueAt } from "@zae-limiter/limiter/records/fields.ts";

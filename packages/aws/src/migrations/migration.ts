@@ -6,7 +6,7 @@
  * resumed anywhere, or run twice at once: the second run finds nothing left to do.
  */
 
-import type { Clock } from "@zae-limiter/limiter/base/clock.ts";
+import type { Clock } from "@zae-limiter/limiter/base/time.ts";
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
 import type { Write } from "@zae-limiter/limiter/storage/item-store.ts";
 import type { ScanStore } from "@zae-limiter/limiter/storage/scan-store.ts";

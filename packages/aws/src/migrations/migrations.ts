@@ -1,7 +1,7 @@
 /** Opens a table and migrates it to the schema of this version, or back: for `upgrade`. */
 
-import { type Clock, systemClock } from "@zae-limiter/limiter/base/clock.ts";
 import { type Random, systemRandom } from "@zae-limiter/limiter/base/random.ts";
+import { type Clock, systemClock } from "@zae-limiter/limiter/base/time.ts";
 import { checkFields } from "@zae-limiter/limiter/domain/check.ts";
 import {
   InfrastructureError,

@@ -1,6 +1,6 @@
 /** Opens a store for work that reads the whole of it. */
 
-import type { Clock } from "@zae-limiter/limiter/base/clock.ts";
+import type { Clock } from "@zae-limiter/limiter/base/time.ts";
 import { InfrastructureError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import type { Backend } from "@zae-limiter/limiter/repository/backend.ts";
 import type { DynamoOptions } from "@zae-limiter/limiter/repository/options.ts";

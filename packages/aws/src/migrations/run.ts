@@ -1,7 +1,7 @@
 /** One run: migrations one after the other, under one lease, with a report at the end. */
 
-import type { Clock } from "@zae-limiter/limiter/base/clock.ts";
 import type { Random } from "@zae-limiter/limiter/base/random.ts";
+import type { Clock } from "@zae-limiter/limiter/base/time.ts";
 import type { Write } from "@zae-limiter/limiter/storage/item-store.ts";
 import type { ScanStore } from "@zae-limiter/limiter/storage/scan-store.ts";
 import { KnownNamespaces } from "./known-namespaces.ts";

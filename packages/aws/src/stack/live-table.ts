@@ -1,6 +1,6 @@
 /** A table as DynamoDB describes it. */
 
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 import { StackOperationError, ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { INDEXES } from "@zae-limiter/limiter/storage/table.ts";
 import type { Aws } from "../client/aws.ts";

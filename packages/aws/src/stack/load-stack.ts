@@ -1,6 +1,6 @@
 /** The stack with the workers of load tests: `{name}-load`. */
 
-import { systemTimer } from "@zae-limiter/limiter/base/timer.ts";
+import { systemTimer } from "@zae-limiter/limiter/base/time.ts";
 import {
   InfrastructureNotFoundError,
   ValidationError,

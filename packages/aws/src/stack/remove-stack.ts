@@ -1,6 +1,6 @@
 /** The steps of a deletion: the stack, and the table and the archive that it keeps. */
 
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 import { StackOperationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import type { Aws } from "../client/aws.ts";
 import { isRefusal } from "../client/aws-failure.ts";

@@ -1,7 +1,7 @@
 /** Follows the events of a stack as they happen, and finds the first that failed. */
 
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 import type { StackFailureEvent } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { type Aws, pagesOf } from "../client/aws.ts";
 import { findStack, isBusy, isMissing, type Stack } from "./stack.ts";

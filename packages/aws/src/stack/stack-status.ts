@@ -1,6 +1,6 @@
 /** Reads the status of a stack: its table, its deployment, its aggregator. Changes nothing. */
 
-import { systemTimer } from "@zae-limiter/limiter/base/timer.ts";
+import { systemTimer } from "@zae-limiter/limiter/base/time.ts";
 import { checkStackName } from "@zae-limiter/limiter/domain/names.ts";
 import { CLIENT_VERSION } from "@zae-limiter/limiter/domain/version.ts";
 import type { DynamoOptions } from "@zae-limiter/limiter/repository/options.ts";

@@ -1,7 +1,7 @@
 /** Writes the records that clients need to connect: the version and the namespaces. */
 
-import type { Clock } from "@zae-limiter/limiter/base/clock.ts";
 import { systemRandom } from "@zae-limiter/limiter/base/random.ts";
+import type { Clock } from "@zae-limiter/limiter/base/time.ts";
 import { DEFAULT_NAMESPACE, RESERVED_NAMESPACE } from "@zae-limiter/limiter/domain/names.ts";
 import { AUDIT_RETENTION } from "@zae-limiter/limiter/records/audit.ts";
 import { inNamespace, systemConfigKey } from "@zae-limiter/limiter/records/keys.ts";

@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { createLimitsHandler } from "@zae-limiter/aws/limits-resource/lambda.ts";
-import { systemTimer } from "@zae-limiter/limiter/base/timer.ts";
+import { systemTimer } from "@zae-limiter/limiter/base/time.ts";
 import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { openAsItIs } from "@zae-limiter/limiter/repository/store-as-it-is.ts";
 import { tableAt } from "@zae-limiter/limiter/repository/stores/dynamodb.ts";

@@ -13,8 +13,7 @@ import { AUDIT_FILTER, BUCKET_FILTER } from "@zae-limiter/aws/template/aggregato
 import { resolveTemplate } from "@zae-limiter/aws/template/resolve.ts";
 import { TABLE } from "@zae-limiter/aws/template/table.ts";
 import { stackTemplate } from "@zae-limiter/aws/template/template.ts";
-import { systemClock } from "@zae-limiter/limiter/base/clock.ts";
-import { systemTimer } from "@zae-limiter/limiter/base/timer.ts";
+import { systemClock, systemTimer } from "@zae-limiter/limiter/base/time.ts";
 import {
   decoded,
   type SeenBucket,

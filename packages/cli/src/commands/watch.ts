@@ -2,7 +2,7 @@
 
 import type { StatusRequest } from "@zae-limiter/limiter/acquire/acquire-request.ts";
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
-import { systemClock } from "@zae-limiter/limiter/base/clock.ts";
+import { systemClock } from "@zae-limiter/limiter/base/time.ts";
 import { isoSeconds } from "@zae-limiter/limiter/core/windows.ts";
 import { RateLimiterUnavailable } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import type { LimitStatus } from "@zae-limiter/limiter/domain/limit-status.ts";

@@ -2,7 +2,7 @@
 
 import { serveDashboard } from "@zae-limiter/dashboard/server/serve.ts";
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
-import { systemClock } from "@zae-limiter/limiter/base/clock.ts";
+import { systemClock } from "@zae-limiter/limiter/base/time.ts";
 import { announce } from "../dashboard/announce.ts";
 import type { DashboardFlags } from "../dashboard/options.ts";
 import { checkedToken } from "../dashboard/token.ts";

@@ -3,8 +3,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Clock, systemClock } from "@zae-limiter/limiter/base/clock.ts";
 import type { Random } from "@zae-limiter/limiter/base/random.ts";
+import { type Clock, systemClock } from "@zae-limiter/limiter/base/time.ts";
 import { InfrastructureError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { interruptible } from "../terminal/interruption.ts";

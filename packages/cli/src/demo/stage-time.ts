@@ -1,7 +1,6 @@
 /** The virtual time of the demo, so that every run has the same numbers. */
 
-import type { Clock } from "@zae-limiter/limiter/base/clock.ts";
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Clock, Timer } from "@zae-limiter/limiter/base/time.ts";
 
 /** After a longer break, such as Ctrl-Z, the demonstration goes on where it was. */
 const BEHIND_MS_MAX = 1000;

@@ -1,7 +1,7 @@
 /** Workers in Lambda functions: how they are invoked, and what they may cost. */
 
 import { type AwsConnection, connectAws } from "@zae-limiter/aws/client/aws.ts";
-import { systemTimer } from "@zae-limiter/limiter/base/timer.ts";
+import { systemTimer } from "@zae-limiter/limiter/base/time.ts";
 import { dollarsOf, ON_DEMAND_PRICES } from "@zae-limiter/limiter/storage/dynamodb/prices.ts";
 import type { MakeFleet } from "@zae-limiter/loadtest/fleet.ts";
 import type { RoundAnswer, RoundOrder } from "@zae-limiter/loadtest/lambda-worker.ts";

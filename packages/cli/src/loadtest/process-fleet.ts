@@ -2,7 +2,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { shippedFile } from "@zae-limiter/limiter/base/shipped-file.ts";
-import { systemTimer } from "@zae-limiter/limiter/base/timer.ts";
+import { systemTimer } from "@zae-limiter/limiter/base/time.ts";
 import type { Fleet } from "@zae-limiter/loadtest/fleet.ts";
 import type { LoadChange } from "@zae-limiter/loadtest/model.ts";
 import type { Plan } from "@zae-limiter/loadtest/plan.ts";

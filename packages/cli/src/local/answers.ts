@@ -2,7 +2,7 @@
 
 import { once } from "node:events";
 import { createServer } from "node:net";
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 import { CommandFailure } from "../frame/command.ts";
 
 const ANSWER_MS = 2000;

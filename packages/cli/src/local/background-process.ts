@@ -3,7 +3,7 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync, readFileSync } from "node:fs";
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 
 const POLL_MS = 50;
 const STOP_MS = 10_000;

@@ -1,7 +1,7 @@
 /** The terminal of this process. */
 
 import { createInterface } from "node:readline/promises";
-import { systemTimer } from "@zae-limiter/limiter/base/timer.ts";
+import { systemTimer } from "@zae-limiter/limiter/base/time.ts";
 import { exitCodeOf, Interrupted } from "./interruption.ts";
 import { paletteFor } from "./palette.ts";
 import type { Interruption, Terminal } from "./terminal.ts";

@@ -1,7 +1,6 @@
 /** The outside of a command: its output, its questions and its interruptions. */
 
-import type { Clock } from "@zae-limiter/limiter/base/clock.ts";
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Clock, Timer } from "@zae-limiter/limiter/base/time.ts";
 import type { Palette } from "./palette.ts";
 
 /** What can end a command early. `SIGPIPE` means that its output is not read any more. */

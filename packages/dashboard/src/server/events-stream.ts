@@ -1,6 +1,6 @@
 /** Server-sent events: the overview and the live calls, as long as the page is open. */
 
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 
 const INTERVAL_MS = 1000;
 /** Proxies close connections that say nothing for long. */

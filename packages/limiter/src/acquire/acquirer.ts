@@ -1,6 +1,6 @@
 /** Acquires: decides calls, hands out leases and tells what has happened. */
 
-import type { Deadline } from "../base/deadline.ts";
+import type { Deadline } from "../base/time.ts";
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { FastOutcome } from "../buckets/fast-path.ts";
 import type { Leg } from "../buckets/leg.ts";

@@ -2,7 +2,7 @@
 
 import { channel } from "node:diagnostics_channel";
 import { type Random, randomToken } from "../base/random.ts";
-import type { Timer } from "../base/timer.ts";
+import type { Timer } from "../base/time.ts";
 import type { Leg } from "../buckets/leg.ts";
 import { eventChannel } from "../repository/event-channel.ts";
 import type { AcquireRequest } from "./acquire-request.ts";

@@ -1,6 +1,6 @@
 /** Consumes more for a lease that is open, behind those that wait: `lease.consume`. */
 
-import type { Deadline } from "../base/deadline.ts";
+import type { Deadline } from "../base/time.ts";
 import { RateLimiterUnavailable } from "../domain/errors/errors.ts";
 import { RateLimitExceeded } from "../domain/errors/rate-limit-exceeded.ts";
 import type { AcquirerOptions } from "./acquirer.ts";

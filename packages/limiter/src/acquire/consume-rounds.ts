@@ -1,6 +1,6 @@
 /** Makes the legs of a call and consumes them; repeats both when limits or links were outdated. */
 
-import { Deadline } from "../base/deadline.ts";
+import { Deadline } from "../base/time.ts";
 import type { ConsumeResult } from "../buckets/bucket-consumer.ts";
 import type { Leg, LegOutcome, Link } from "../buckets/leg.ts";
 import { sameLink } from "../buckets/link.ts";

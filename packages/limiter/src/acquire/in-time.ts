@@ -1,7 +1,7 @@
 /** Ends calls at their deadlines. */
 
-import { Deadline } from "../base/deadline.ts";
-import type { Timer } from "../base/timer.ts";
+import type { Timer } from "../base/time.ts";
+import { Deadline } from "../base/time.ts";
 import { tooLate } from "../domain/errors/unavailability.ts";
 import type { RepositoryInternals } from "../repository/internals.ts";
 

@@ -1,7 +1,7 @@
 /** Cached parent links of entities. A hint: a consume reports when a bucket has another link. */
 
 import { boundedMap } from "../base/bounded-map.ts";
-import type { Clock } from "../base/clock.ts";
+import type { Clock } from "../base/time.ts";
 import type { LinkOptions } from "../buckets/bucket-consumer.ts";
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { Link } from "../buckets/leg.ts";

@@ -1,6 +1,6 @@
 /** One acquire with a listener: its id, its times and its outcome. */
 
-import type { Timer } from "../base/timer.ts";
+import type { Timer } from "../base/time.ts";
 import { RateLimiterUnavailable } from "../domain/errors/errors.ts";
 import { longestWait } from "../domain/errors/rate-limit-exceeded.ts";
 import type { AcquireRequest } from "./acquire-request.ts";

@@ -2,8 +2,8 @@
 
 /** The limiter: acquires, leases, waiting, and what to do when the store is down. */
 
-import type { Deadline } from "../base/deadline.ts";
 import { unbreakable } from "../base/listener.ts";
+import type { Deadline } from "../base/time.ts";
 import { checkFields, show } from "../domain/check.ts";
 import {
   InfrastructureError,

@@ -13,7 +13,7 @@
  * 5. `closeShared` calls `close` last. `closed` aborts first, which ends waiting acquires.
  */
 
-import type { Deadline } from "../base/deadline.ts";
+import type { Deadline } from "../base/time.ts";
 import type { Adjustment, Leg, LegOutcome, Link } from "./leg.ts";
 
 export type ConsumeResult =

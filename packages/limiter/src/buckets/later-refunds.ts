@@ -1,7 +1,7 @@
 /** Repeats refunds that failed, in the background, and warns when they keep failing. */
 
 import type { Random } from "../base/random.ts";
-import type { Timer } from "../base/timer.ts";
+import type { Timer } from "../base/time.ts";
 import { RateLimiterUnavailable } from "../domain/errors/errors.ts";
 import { type RefundWarning, refundWarning } from "./bucket-warning.ts";
 import type { Adjustment } from "./leg.ts";

@@ -1,6 +1,6 @@
 /** Clocks from users. */
 
-import type { Clock } from "../base/clock.ts";
+import type { Clock } from "../base/time.ts";
 import { show } from "./check.ts";
 import { ValidationError } from "./errors/errors.ts";
 

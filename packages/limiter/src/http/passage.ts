@@ -5,7 +5,7 @@
 
 import type { Lease } from "../acquire/lease/lease.ts";
 import { ENDED } from "../acquire/lease/lease-holdings.ts";
-import type { Timer } from "../base/timer.ts";
+import type { Timer } from "../base/time.ts";
 import { LeaseExpiredError } from "../domain/errors/errors.ts";
 import type { Outcome } from "./options.ts";
 

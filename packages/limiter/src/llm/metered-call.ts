@@ -8,7 +8,7 @@
 
 import type { Lease } from "../acquire/lease/lease.ts";
 import { ENDED } from "../acquire/lease/lease-holdings.ts";
-import type { Timer } from "../base/timer.ts";
+import type { Timer } from "../base/time.ts";
 import { LeaseExpiredError } from "../domain/errors/errors.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 import { amountsOf } from "./amounts.ts";

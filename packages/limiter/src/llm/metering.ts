@@ -3,7 +3,7 @@
 import type { Decision, Refusal } from "../acquire/decision.ts";
 import type { Lease } from "../acquire/lease/lease.ts";
 import { RateLimiter, TRY_NOW } from "../acquire/rate-limiter.ts";
-import type { Timer } from "../base/timer.ts";
+import type { Timer } from "../base/time.ts";
 import { show } from "../domain/check.ts";
 import {
   RateLimiterUnavailable,

@@ -5,7 +5,7 @@
  */
 
 import { randomBytes } from "../base/random.ts";
-import type { Timer } from "../base/timer.ts";
+import type { Timer } from "../base/time.ts";
 import { InfrastructureError } from "../domain/errors/errors.ts";
 import type { RecordContext } from "../records/record-context.ts";
 import {

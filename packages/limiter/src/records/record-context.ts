@@ -1,7 +1,7 @@
 /** What all records of one namespace share. */
 
-import type { Clock } from "../base/clock.ts";
 import type { Random } from "../base/random.ts";
+import type { Clock } from "../base/time.ts";
 import type { Item } from "../storage/item.ts";
 import type { ItemStore, Query } from "../storage/item-store.ts";
 import type { RecordWarning } from "./record-warning.ts";

@@ -1,8 +1,8 @@
 /** An open store as its kind hands it to the repository, and the parts that all kinds share. */
 
-import { type Clock, systemClock } from "../base/clock.ts";
 import { defined } from "../base/defined.ts";
 import { type Random, systemRandom } from "../base/random.ts";
+import { type Clock, systemClock } from "../base/time.ts";
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { DistributedBucketStoreOptions } from "../buckets/distributed/distributed-bucket-store.ts";
 import type { TableTraits } from "../buckets/distributed/table-traits.ts";

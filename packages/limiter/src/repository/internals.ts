@@ -1,7 +1,6 @@
 /** What a limiter needs of a repository and users do not. Not exported from the package. */
 
-import type { Clock } from "../base/clock.ts";
-import type { Timer } from "../base/timer.ts";
+import type { Clock, Timer } from "../base/time.ts";
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { BucketWarning } from "../buckets/bucket-warning.ts";
 import type { OnUnavailable } from "../domain/errors/unavailability.ts";

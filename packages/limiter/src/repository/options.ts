@@ -1,8 +1,7 @@
 /** What can be chosen when a store is opened. `stores` has the checks of these options. */
 
-import type { Clock } from "../base/clock.ts";
 import type { Random } from "../base/random.ts";
-import type { Timer } from "../base/timer.ts";
+import type { Clock, Timer } from "../base/time.ts";
 import type { OnUnavailable } from "../domain/errors/unavailability.ts";
 import type { StoreCall } from "../storage/item-store.ts";
 import type { UsageOptions } from "./usage-options.ts";

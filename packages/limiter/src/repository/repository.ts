@@ -2,7 +2,7 @@
 
 /** What is stored: entities, limits, namespaces, audit. The same on every store. */
 
-import { systemTimer } from "../base/timer.ts";
+import { systemTimer } from "../base/time.ts";
 import { BalanceOperations } from "../buckets/balance-operations.ts";
 import { entityBuckets, limitFollower, pythonFollower } from "../buckets/bucket-followers.ts";
 import { BucketRecords } from "../buckets/bucket-records.ts";

@@ -3,7 +3,7 @@
 import { defined } from "../base/defined.ts";
 import { entryOf } from "../base/entry.ts";
 import { shorten } from "../base/shorten.ts";
-import { systemTimer } from "../base/timer.ts";
+import { systemTimer } from "../base/time.ts";
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { BucketWarning } from "../buckets/bucket-warning.ts";
 import { NamespaceNotFoundError } from "../domain/errors/errors.ts";

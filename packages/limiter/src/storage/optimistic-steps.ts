@@ -5,10 +5,9 @@
  * unchanged.
  */
 
-import type { Clock } from "../base/clock.ts";
-import { Deadline } from "../base/deadline.ts";
 import type { Random } from "../base/random.ts";
-import type { Timer } from "../base/timer.ts";
+import type { Clock, Timer } from "../base/time.ts";
+import { Deadline } from "../base/time.ts";
 import { invariant } from "../domain/check.ts";
 import { InfrastructureError, RateLimiterUnavailable } from "../domain/errors/errors.ts";
 import { tooBusy, tooLate } from "../domain/errors/unavailability.ts";

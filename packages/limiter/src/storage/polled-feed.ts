@@ -1,7 +1,7 @@
 /** The feed of a log that any process may append to: it is read page by page, and polled. */
 
 import { stoppable } from "../base/stoppable.ts";
-import type { Timer } from "../base/timer.ts";
+import type { Timer } from "../base/time.ts";
 import type { ChangeRecord, ChangesOptions } from "./item-store.ts";
 import type { LogPage, LogStart } from "./item-table.ts";
 

@@ -5,7 +5,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Clock, systemClock } from "@zae-limiter/limiter/base/clock.ts";
+import { type Clock, systemClock } from "@zae-limiter/limiter/base/time.ts";
 import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
 import { openSqlite } from "@zae-limiter/limiter/storage/sqlite/connection.ts";
 import { itemStoreContract } from "@zae-limiter/test-support/item-store-contract.ts";

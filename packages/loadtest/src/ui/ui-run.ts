@@ -1,6 +1,6 @@
 /** One run at a time that a page starts, changes and stops. */
 
-import { systemClock } from "@zae-limiter/limiter/base/clock.ts";
+import { systemClock } from "@zae-limiter/limiter/base/time.ts";
 import { checkFields, show } from "@zae-limiter/limiter/domain/check.ts";
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { costOf, figuresOf } from "../figures.ts";

@@ -7,7 +7,7 @@ import { refusedRequest } from "@zae-limiter/dashboard/server/guard.ts";
 import type { FetchHandler } from "@zae-limiter/dashboard/server/node-server.ts";
 import { type Page, readPage } from "@zae-limiter/dashboard/server/page-file.ts";
 import type { PageGuard } from "@zae-limiter/dashboard/server/serve.ts";
-import { systemTimer } from "@zae-limiter/limiter/base/timer.ts";
+import { systemTimer } from "@zae-limiter/limiter/base/time.ts";
 import type { UiRun } from "./ui-run.ts";
 
 const BODY_MAX = 10_000;

@@ -1,6 +1,6 @@
 /** An item store in memory whose every request takes a time that the test decides. */
 
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
 import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
 

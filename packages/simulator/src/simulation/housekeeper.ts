@@ -3,7 +3,7 @@
  * for that, and without waiting until it is due: each of it must be right at any moment.
  */
 
-import { Deadline } from "@zae-limiter/limiter/base/deadline.ts";
+import { Deadline } from "@zae-limiter/limiter/base/time.ts";
 import { LinkChecks } from "@zae-limiter/limiter/buckets/distributed/consume/link-checks.ts";
 import { decoded } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
 import { BucketLoads } from "@zae-limiter/limiter/buckets/distributed/shards/bucket-loads.ts";

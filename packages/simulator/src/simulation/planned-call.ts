@@ -1,7 +1,7 @@
 /** A call as it was drawn, and the process that makes it. */
 
 import type { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 import type { Deed } from "./parameters.ts";
 
 /** Whole tokens by limit name. */

@@ -2,9 +2,8 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { inspect } from "node:util";
-import { systemClock } from "@zae-limiter/limiter/base/clock.ts";
 import { systemRandom } from "@zae-limiter/limiter/base/random.ts";
-import { systemTimer } from "@zae-limiter/limiter/base/timer.ts";
+import { systemClock, systemTimer } from "@zae-limiter/limiter/base/time.ts";
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import type { Item, Key, Value } from "@zae-limiter/limiter/storage/item.ts";
 import {

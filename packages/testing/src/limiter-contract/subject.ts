@@ -2,8 +2,8 @@
 
 import type { RateLimiterOptions } from "@zae-limiter/limiter/acquire/limiter-options.ts";
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
-import { systemClock } from "@zae-limiter/limiter/base/clock.ts";
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
+import { systemClock } from "@zae-limiter/limiter/base/time.ts";
 import type { OpenOptions } from "@zae-limiter/limiter/repository/options.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { type Cases, casesOf, type Each, each, type TestRunner } from "../test-runner.ts";

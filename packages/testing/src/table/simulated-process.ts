@@ -2,10 +2,9 @@
 
 import type { RateLimiterOptions } from "@zae-limiter/limiter/acquire/limiter-options.ts";
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
-import type { Clock } from "@zae-limiter/limiter/base/clock.ts";
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import type { Random } from "@zae-limiter/limiter/base/random.ts";
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Clock, Timer } from "@zae-limiter/limiter/base/time.ts";
 import { DistributedBucketStore } from "@zae-limiter/limiter/buckets/distributed/distributed-bucket-store.ts";
 import { DYNAMODB_TRAITS } from "@zae-limiter/limiter/buckets/distributed/table-traits.ts";
 import { openCustom } from "@zae-limiter/limiter/repository/opening.ts";

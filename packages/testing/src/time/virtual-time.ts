@@ -5,8 +5,7 @@
  * same plan leads to the same run, however fast or busy the machine is.
  */
 
-import type { Clock } from "@zae-limiter/limiter/base/clock.ts";
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Clock, Timer } from "@zae-limiter/limiter/base/time.ts";
 import { show } from "@zae-limiter/limiter/domain/check.ts";
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { EventQueue } from "./event-queue.ts";

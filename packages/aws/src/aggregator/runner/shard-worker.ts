@@ -1,6 +1,6 @@
 /** Reads one shard and hands it to the aggregator, batch by batch. */
 
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { AUDIT_PREFIX, STATE_SK } from "@zae-limiter/limiter/records/keys.ts";
 import type { ChangeRecord } from "@zae-limiter/limiter/storage/item-store.ts";

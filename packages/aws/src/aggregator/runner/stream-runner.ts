@@ -3,8 +3,7 @@
  * other processes, remembers how far it has come, and goes on from there.
  */
 
-import type { Clock } from "@zae-limiter/limiter/base/clock.ts";
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Clock, Timer } from "@zae-limiter/limiter/base/time.ts";
 import { RateLimiterUnavailable } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
 import type { Aggregator } from "../aggregator.ts";

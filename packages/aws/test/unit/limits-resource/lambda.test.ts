@@ -5,7 +5,7 @@ import {
   type LimitsHandler,
   limitsHandlerFrom,
 } from "@zae-limiter/aws/limits-resource/lambda.ts";
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 import {
   InfrastructureNotFoundError,
   RateLimiterUnavailable,

@@ -1,7 +1,7 @@
 /** `gateway key`: the keys that clients of a gateway use. */
 
 import { createKey, idOf, listKeys, type StoredKey } from "@zae-limiter/gateway/keys.ts";
-import { systemClock } from "@zae-limiter/limiter/base/clock.ts";
+import { systemClock } from "@zae-limiter/limiter/base/time.ts";
 import { CommandFailure, type Group, leaf, UsageError } from "../../frame/command.ts";
 import { PRINCIPAL_OPTION, type PrincipalOptions, principalOf } from "../../store/principal.ts";
 import { table } from "../../terminal/table.ts";

@@ -5,7 +5,7 @@ import { acquire } from "@zae-limiter/cli/commands/acquire.ts";
 import { peek } from "@zae-limiter/cli/commands/peek.ts";
 import { run as runCommand } from "@zae-limiter/cli/commands/run.ts";
 import { watch } from "@zae-limiter/cli/commands/watch.ts";
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 import { cli } from "@zae-limiter/test-support/captured.ts";
 import { describe, expect, test } from "vitest";
 import { expectShape } from "../shape.ts";

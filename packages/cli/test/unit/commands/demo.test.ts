@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { demo } from "@zae-limiter/cli/commands/demo.ts";
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 import { type Circumstances, cli } from "@zae-limiter/test-support/captured.ts";
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { expectShape } from "../shape.ts";

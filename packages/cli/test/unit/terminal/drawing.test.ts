@@ -3,7 +3,7 @@
 import { clipped, Drawing } from "@zae-limiter/cli/terminal/drawing.ts";
 import { PLAIN } from "@zae-limiter/cli/terminal/palette.ts";
 import type { Terminal } from "@zae-limiter/cli/terminal/terminal.ts";
-import { systemTimer } from "@zae-limiter/limiter/base/timer.ts";
+import { systemTimer } from "@zae-limiter/limiter/base/time.ts";
 import { describe, expect, test } from "vitest";
 
 const UP = (lines: number) => `\u001b[${lines}A\u001b[J`;

@@ -4,7 +4,7 @@
  * so that it holds up no call that needs only the first.
  */
 
-import type { Timer } from "../../base/timer.ts";
+import type { Timer } from "../../base/time.ts";
 import type { CheckedRequest } from "../acquire-request.ts";
 import type { Refusal } from "../decision.ts";
 import { isTooLate } from "./waiting-queue.ts";

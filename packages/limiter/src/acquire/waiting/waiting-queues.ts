@@ -4,9 +4,7 @@
  * have enough for them too. Small requests therefore cannot starve a large one ahead of them.
  */
 
-import type { Clock } from "../../base/clock.ts";
-import type { Deadline } from "../../base/deadline.ts";
-import type { Timer } from "../../base/timer.ts";
+import type { Clock, Deadline, Timer } from "../../base/time.ts";
 import { onAdded } from "../../buckets/added-tokens.ts";
 import type { BucketStore } from "../../buckets/bucket-store.ts";
 import { InfrastructureError, RateLimiterUnavailable } from "../../domain/errors/errors.ts";

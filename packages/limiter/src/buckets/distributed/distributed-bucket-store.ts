@@ -6,8 +6,8 @@
  * again. Legs are independent items, so when one is refused the others are refunded.
  */
 
-import { Deadline } from "../../base/deadline.ts";
-import type { Timer } from "../../base/timer.ts";
+import type { Timer } from "../../base/time.ts";
+import { Deadline } from "../../base/time.ts";
 import { invariant } from "../../domain/check.ts";
 import { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import type { StoredBucket } from "../../records/bucket-item.ts";

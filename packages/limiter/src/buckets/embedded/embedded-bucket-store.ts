@@ -1,8 +1,8 @@
 /** Buckets with one writer at a time: read, refill, check and write in one step. */
 
-import type { Clock } from "../../base/clock.ts";
 import { type Random, systemRandom } from "../../base/random.ts";
-import { systemTimer, type Timer } from "../../base/timer.ts";
+import type { Clock } from "../../base/time.ts";
+import { systemTimer, type Timer } from "../../base/time.ts";
 import type { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import type { OperationResult } from "../../records/operation-record.ts";
 import type { UncountedUsage } from "../../records/usage/usage.ts";

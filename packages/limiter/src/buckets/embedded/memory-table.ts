@@ -1,6 +1,6 @@
 /** The buckets of one namespace in this process. */
 
-import type { Clock } from "../../base/clock.ts";
+import type { Clock } from "../../base/time.ts";
 import type { AdjustedBucket, FastOutcome, FastRequest } from "../fast-path.ts";
 import type { Link } from "../leg.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";

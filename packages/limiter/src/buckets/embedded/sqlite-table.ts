@@ -1,7 +1,7 @@
 /** The buckets of one namespace in a SQLite file: one packed row each. */
 
 import { boundedMap } from "../../base/bounded-map.ts";
-import type { Clock } from "../../base/clock.ts";
+import type { Clock } from "../../base/time.ts";
 import { DamagedRecordError } from "../../domain/errors/errors.ts";
 import type { SqliteDatabase } from "../../storage/sqlite/database.ts";
 import type { AdjustedBucket, FastRequest } from "../fast-path.ts";

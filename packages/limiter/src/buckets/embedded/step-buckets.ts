@@ -4,7 +4,7 @@
  * its usage is counted before it goes.
  */
 
-import type { Clock } from "../../base/clock.ts";
+import type { Clock } from "../../base/time.ts";
 import { WINDOW_TYPES, windowStartMs } from "../../core/windows.ts";
 import { invariant } from "../../domain/check.ts";
 import { DamagedRecordError } from "../../domain/errors/errors.ts";

@@ -6,7 +6,7 @@
  * passed the latest time it ever showed, and an hour more.
  */
 
-import type { Clock } from "../../base/clock.ts";
+import type { Clock } from "../../base/time.ts";
 
 const PAUSE_MS = 3_600_000;
 /** Smaller steps back happen when clocks are kept in time. */

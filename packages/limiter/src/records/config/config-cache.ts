@@ -8,7 +8,7 @@
  */
 
 import { boundedMap } from "../../base/bounded-map.ts";
-import type { Clock } from "../../base/clock.ts";
+import type { Clock } from "../../base/time.ts";
 import type { OnUnavailable } from "../../domain/errors/unavailability.ts";
 import type { UnsupportedLimit } from "../../domain/errors/unsupported-limit.ts";
 import type { Limit } from "../../domain/limit.ts";

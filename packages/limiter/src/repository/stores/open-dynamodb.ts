@@ -2,13 +2,13 @@
 
 import { defined } from "../../base/defined.ts";
 import { systemRandom } from "../../base/random.ts";
+import { serverClock } from "../../base/time.ts";
 import { DistributedBucketStore } from "../../buckets/distributed/distributed-bucket-store.ts";
 import { DYNAMODB_TRAITS } from "../../buckets/distributed/table-traits.ts";
 import { DynamoItemStore } from "../../storage/dynamodb/item-store.ts";
 import { adapterOptions, type Backend, capabilitiesOf } from "../backend.ts";
 import type { DynamoOptions } from "../options.ts";
 import { dynamodb, type TableLocation } from "./dynamodb.ts";
-import { serverClock } from "./server-clock.ts";
 
 /** Opens a table, which has to be there. */
 export async function openTable(location: TableLocation, options: DynamoOptions): Promise<Backend> {

@@ -1,6 +1,6 @@
 /** Opens a store that is an item table. Loaded when one is first opened. */
 
-import { systemTimer } from "../../base/timer.ts";
+import { systemTimer } from "../../base/time.ts";
 import { EmbeddedBucketStore } from "../../buckets/embedded/embedded-bucket-store.ts";
 import { RunningStep, StepBuckets, stepSnapshots } from "../../buckets/embedded/step-buckets.ts";
 import type { ItemTable } from "../../storage/item-table.ts";

@@ -1,6 +1,6 @@
 /** The snapshots of usage in the items of an embedded store. */
 
-import type { Clock } from "../../base/clock.ts";
+import type { Clock } from "../../base/time.ts";
 import type { SnapshotItems } from "../../buckets/embedded/usage-book.ts";
 import { usageWindow } from "../../records/usage/usage-item.ts";
 import type { MemoryItemStore } from "../../storage/memory/item-store.ts";

@@ -1,8 +1,8 @@
 /** Creates the table, for local DynamoDB and for tests. Stacks on AWS come from a template. */
 
 import { setTimeout as pause } from "node:timers/promises";
-import { systemClock } from "../../base/clock.ts";
 import { systemRandom } from "../../base/random.ts";
+import { systemClock } from "../../base/time.ts";
 import { InfrastructureNotFoundError, RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import { CallListeners } from "../call-listeners.ts";
 import { INDEXES, TTL_ATTRIBUTE } from "../table.ts";

@@ -1,8 +1,8 @@
 /** Items in a DynamoDB table. */
 
-import { type Clock, systemClock } from "../../base/clock.ts";
 import { type Random, systemRandom } from "../../base/random.ts";
 import { stoppable } from "../../base/stoppable.ts";
+import { type Clock, systemClock } from "../../base/time.ts";
 import { ValidationError } from "../../domain/errors/errors.ts";
 import { decodeItem, encodeItem } from "../attribute-value.ts";
 import { CallListeners } from "../call-listeners.ts";

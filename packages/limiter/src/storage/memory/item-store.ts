@@ -1,7 +1,7 @@
 /** Items in this process, in ordered maps: for tests, simulations and limits of one process. */
 
 import { isDeepStrictEqual } from "node:util";
-import { type Clock, systemClock } from "../../base/clock.ts";
+import { type Clock, systemClock } from "../../base/time.ts";
 import { InfrastructureError } from "../../domain/errors/errors.ts";
 import { CallListeners, freeCall } from "../call-listeners.ts";
 import { applyChange } from "../evaluate.ts";

@@ -1,7 +1,7 @@
 /** Opens a SQLite file as a store. */
 
-import type { Clock } from "../../base/clock.ts";
 import type { Random } from "../../base/random.ts";
+import type { Clock } from "../../base/time.ts";
 import type { CallListener } from "../item-store.ts";
 import { SqliteDatabase } from "./database.ts";
 import type { DriverName } from "./driver.ts";

@@ -1,8 +1,7 @@
 /** Items in a SQLite file: for limits shared by the processes of one machine. */
 
 import { setImmediate as breathe } from "node:timers/promises";
-import { type Clock, systemClock } from "../../base/clock.ts";
-import { systemTimer } from "../../base/timer.ts";
+import { type Clock, systemClock, systemTimer } from "../../base/time.ts";
 import { CallListeners, freeCall } from "../call-listeners.ts";
 import type { Item, Key } from "../item.ts";
 import type { CallListener, ChangeRecord, ChangesOptions } from "../item-store.ts";

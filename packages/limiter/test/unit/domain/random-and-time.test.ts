@@ -1,4 +1,3 @@
-import { systemClock } from "@zae-limiter/limiter/base/clock.ts";
 import {
   fractionOf,
   randomBytes,
@@ -6,7 +5,7 @@ import {
   randomToken,
   systemRandom,
 } from "@zae-limiter/limiter/base/random.ts";
-import { systemTimer } from "@zae-limiter/limiter/base/timer.ts";
+import { systemClock, systemTimer } from "@zae-limiter/limiter/base/time.ts";
 import { wholeClock } from "@zae-limiter/limiter/domain/whole-clock.ts";
 import { property } from "@zae-limiter/test-support/property.ts";
 import { refusal } from "@zae-limiter/test-support/refusal.ts";

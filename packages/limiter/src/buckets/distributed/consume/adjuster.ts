@@ -6,8 +6,8 @@
  * refund creates nothing: a bucket that is gone would be full.
  */
 
-import type { Deadline } from "../../../base/deadline.ts";
 import { randomToken } from "../../../base/random.ts";
+import type { Deadline } from "../../../base/time.ts";
 import { tooBusy } from "../../../domain/errors/unavailability.ts";
 import { encodeBucket } from "../../../records/bucket-item.ts";
 import { lifeKeys, wasDeleted } from "../../../records/entities/deletion-mark.ts";

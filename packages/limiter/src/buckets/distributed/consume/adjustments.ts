@@ -3,9 +3,9 @@
  * shard that are under way together share a write.
  */
 
-import { Deadline } from "../../../base/deadline.ts";
 import type { Random } from "../../../base/random.ts";
-import type { Timer } from "../../../base/timer.ts";
+import type { Timer } from "../../../base/time.ts";
+import { Deadline } from "../../../base/time.ts";
 import { invariant } from "../../../domain/check.ts";
 import { tooLate } from "../../../domain/errors/unavailability.ts";
 import { bucketId } from "../../../records/keys.ts";

@@ -1,7 +1,6 @@
 /** Ends calls at their deadlines while they wait for others, by one timer for all of them. */
 
-import type { Deadline } from "../../../base/deadline.ts";
-import type { Timer } from "../../../base/timer.ts";
+import type { Deadline, Timer } from "../../../base/time.ts";
 
 /** Between two rings so many calls that have ended are kept, at most. */
 const PRUNE_MIN = 1024;

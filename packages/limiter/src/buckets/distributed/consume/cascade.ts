@@ -1,6 +1,6 @@
 /** Consumes the legs of a cascading call as `legs.ts` decides: all of them or none. */
 
-import type { Deadline } from "../../../base/deadline.ts";
+import type { Deadline } from "../../../base/time.ts";
 import { RateLimiterUnavailable } from "../../../domain/errors/errors.ts";
 import { consumes } from "../../gating.ts";
 import { type Leg, refundOf } from "../../leg.ts";

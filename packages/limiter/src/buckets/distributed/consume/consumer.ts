@@ -6,8 +6,7 @@
  * under way. Otherwise it waits for a write to return, and then all that wait go in one write.
  */
 
-import type { Deadline } from "../../../base/deadline.ts";
-import type { Timer } from "../../../base/timer.ts";
+import type { Deadline, Timer } from "../../../base/time.ts";
 import { bucketId } from "../../../records/keys.ts";
 import type { Leg } from "../../leg.ts";
 import { GROUP_MAX } from "../plan/group-plan.ts";

@@ -4,7 +4,7 @@
  */
 
 import { boundedMap } from "../../../base/bounded-map.ts";
-import type { Timer } from "../../../base/timer.ts";
+import type { Timer } from "../../../base/time.ts";
 import { InfrastructureError, RateLimiterUnavailable } from "../../../domain/errors/errors.ts";
 import { tooBusy } from "../../../domain/errors/unavailability.ts";
 import { bucketId } from "../../../records/keys.ts";

@@ -4,8 +4,7 @@
  * no wait. What is done together ends at the latest deadline, and calls need not wait for that.
  */
 
-import type { Deadline } from "../../../base/deadline.ts";
-import type { Timer } from "../../../base/timer.ts";
+import type { Deadline, Timer } from "../../../base/time.ts";
 import { invariant } from "../../../domain/check.ts";
 import { Alarm, type Watched } from "./alarm.ts";
 

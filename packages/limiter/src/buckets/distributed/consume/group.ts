@@ -1,6 +1,6 @@
 /** Consumes that share their writes: the members of the group, and its result so far. */
 
-import type { Deadline } from "../../../base/deadline.ts";
+import type { Deadline } from "../../../base/time.ts";
 import { invariant } from "../../../domain/check.ts";
 import { RateLimiterUnavailable } from "../../../domain/errors/errors.ts";
 import { tooLate } from "../../../domain/errors/unavailability.ts";

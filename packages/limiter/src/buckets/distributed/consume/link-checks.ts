@@ -8,7 +8,7 @@
  * old bucket for the first time compares at once.
  */
 
-import type { Timer } from "../../../base/timer.ts";
+import type { Timer } from "../../../base/time.ts";
 import { RateLimiterUnavailable } from "../../../domain/errors/errors.ts";
 import { entityKey } from "../../../records/keys.ts";
 import type { RecordContext } from "../../../records/record-context.ts";

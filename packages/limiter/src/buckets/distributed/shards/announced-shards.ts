@@ -5,7 +5,7 @@
  */
 
 import { boundedMap } from "../../../base/bounded-map.ts";
-import type { Deadline } from "../../../base/deadline.ts";
+import type { Deadline } from "../../../base/time.ts";
 import { type BucketName, bucketId } from "../../../records/keys.ts";
 import type { RecordContext } from "../../../records/record-context.ts";
 import { ITEM_EXISTS } from "../../../storage/item-store.ts";

@@ -1,7 +1,7 @@
 /** The recent traffic of buckets in this process, for the split policy. */
 
 import { boundedMap } from "../../../base/bounded-map.ts";
-import type { Clock } from "../../../base/clock.ts";
+import type { Clock } from "../../../base/time.ts";
 import { invariant } from "../../../domain/check.ts";
 import { type BucketName, bucketId } from "../../../records/keys.ts";
 import type { BucketConfig } from "../../leg.ts";

@@ -7,8 +7,8 @@
  */
 
 import { boundedMap } from "../../../base/bounded-map.ts";
-import type { Deadline } from "../../../base/deadline.ts";
 import { randomToken } from "../../../base/random.ts";
+import type { Deadline } from "../../../base/time.ts";
 import { type BucketName, bucketId } from "../../../records/keys.ts";
 import type { RecordContext } from "../../../records/record-context.ts";
 import type { Key } from "../../../storage/item.ts";

@@ -1,6 +1,6 @@
 /** Finds bucket items: of an entity, of a resource, all shards of one bucket. */
 
-import type { Deadline } from "../../../base/deadline.ts";
+import type { Deadline } from "../../../base/time.ts";
 import { decodeBucket, type StoredBucket } from "../../../records/bucket-item.ts";
 import { valueAt } from "../../../records/fields.ts";
 import {

@@ -1,7 +1,7 @@
 /** What this process knows of whole buckets: all their shards together, from the cached states. */
 
 import { boundedMap } from "../../../base/bounded-map.ts";
-import type { Clock } from "../../../base/clock.ts";
+import type { Clock } from "../../../base/time.ts";
 import { shardRate } from "../../../core/shares.ts";
 import { type BucketName, bucketId, bucketKey } from "../../../records/keys.ts";
 import type { Key } from "../../../storage/item.ts";

@@ -1,6 +1,6 @@
 /** Reads the items of shards, and records what they show in the cached states. */
 
-import type { Deadline } from "../../../base/deadline.ts";
+import type { Deadline } from "../../../base/time.ts";
 import { tooBusy } from "../../../domain/errors/unavailability.ts";
 import { type BucketName, bucketKey } from "../../../records/keys.ts";
 import type { RecordContext } from "../../../records/record-context.ts";

@@ -3,8 +3,8 @@
  * expects of a write that was not answered yet.
  */
 
-import type { Deadline } from "../../../base/deadline.ts";
 import { randomToken } from "../../../base/random.ts";
+import type { Deadline } from "../../../base/time.ts";
 import { RateLimiterUnavailable } from "../../../domain/errors/errors.ts";
 import { ACQUIRES, encodeBucket } from "../../../records/bucket-item.ts";
 import { type BucketName, entityKey, namespaceIdKey } from "../../../records/keys.ts";

@@ -1,7 +1,7 @@
 /** Credentials, region and endpoint from the providers of the SDK, renewed before they expire. */
 
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import { systemClock } from "../../../base/clock.ts";
+import { systemClock } from "../../../base/time.ts";
 
 export interface Identity {
   readonly credentials: AwsCredentials;

@@ -5,7 +5,7 @@
  */
 
 import type { Pool } from "undici";
-import type { Clock } from "../../../base/clock.ts";
+import type { Clock } from "../../../base/time.ts";
 import { connectTimeoutMs, type DynamoConnection } from "../connection.ts";
 import { readAnswer, type ServiceError } from "./answer.ts";
 import { Deadline, within } from "./deadline.ts";

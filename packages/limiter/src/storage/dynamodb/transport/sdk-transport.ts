@@ -1,7 +1,7 @@
 /** Sends requests through the AWS SDK, which is loaded on first use. */
 
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import type { Clock } from "../../../base/clock.ts";
+import type { Clock } from "../../../base/time.ts";
 import { clientConfig, type DynamoConnection } from "../connection.ts";
 import { within } from "./deadline.ts";
 import { type OperationName, type Output, STREAM_OPERATIONS } from "./operations.ts";

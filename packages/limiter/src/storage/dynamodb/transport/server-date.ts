@@ -1,6 +1,6 @@
 /** The server's time, as its answers show it. */
 
-import type { Clock } from "../../../base/clock.ts";
+import type { Clock } from "../../../base/time.ts";
 
 /** The `Date` header has whole seconds. */
 const DATE_RESOLUTION_MS = 1000;

@@ -2,7 +2,7 @@
 
 import { createHmac, hash } from "node:crypto";
 import aws4 from "aws4";
-import { systemClock } from "../../../base/clock.ts";
+import { systemClock } from "../../../base/time.ts";
 import { CLIENT_VERSION } from "../../../domain/version.ts";
 import type { Identity } from "./identity.ts";
 import type { OperationName } from "./operations.ts";

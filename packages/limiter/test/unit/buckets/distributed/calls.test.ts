@@ -6,7 +6,7 @@
  * wrong for the lesser of u and 1 - u, and each wrong guess costs one more call.
  */
 
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 import { DistributedBucketStore } from "@zae-limiter/limiter/buckets/distributed/distributed-bucket-store.ts";
 import { DYNAMODB_TRAITS } from "@zae-limiter/limiter/buckets/distributed/table-traits.ts";
 import type { BucketConfig } from "@zae-limiter/limiter/buckets/leg.ts";

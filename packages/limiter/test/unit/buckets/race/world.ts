@@ -1,7 +1,7 @@
 /** Everything a race shares: the time, the scheduler that picks the next actor, and the faults. */
 
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { Timer } from "@zae-limiter/limiter/base/timer.ts";
+import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 import { RateLimiterUnavailable } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import type { Scheduler } from "fast-check";
 

@@ -1,4 +1,4 @@
-import { serverClock } from "@zae-limiter/limiter/repository/stores/server-clock.ts";
+import { serverClock } from "@zae-limiter/limiter/base/time.ts";
 import { describe, expect, test } from "vitest";
 
 const LOCAL = 1_800_000_000_000;

@@ -1,4 +1,4 @@
-import { Deadline } from "@zae-limiter/limiter/base/deadline.ts";
+import { Deadline } from "@zae-limiter/limiter/base/time.ts";
 import { Alarm } from "@zae-limiter/limiter/buckets/distributed/consume/alarm.ts";
 import { WaitingConsume } from "@zae-limiter/limiter/buckets/distributed/consume/group.ts";
 import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";

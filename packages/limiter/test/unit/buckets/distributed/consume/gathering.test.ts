@@ -1,6 +1,6 @@
 /** Work that is shared: when it goes, and when each call that shares it ends. */
 
-import { Deadline } from "@zae-limiter/limiter/base/deadline.ts";
+import { Deadline } from "@zae-limiter/limiter/base/time.ts";
 import { Gathering } from "@zae-limiter/limiter/buckets/distributed/consume/gathering.ts";
 import { SimulatedTable } from "@zae-limiter/testing/table/simulated-table.ts";
 import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";

@@ -1,4 +1,4 @@
-import { Deadline } from "@zae-limiter/limiter/base/deadline.ts";
+import { Deadline } from "@zae-limiter/limiter/base/time.ts";
 import {
   ConsumeGroup,
   newHistory,

@@ -1,6 +1,6 @@
 /** Splits as a splitter carries them out; it may have an old cached state of the bucket. */
 
-import { Deadline } from "@zae-limiter/limiter/base/deadline.ts";
+import { Deadline } from "@zae-limiter/limiter/base/time.ts";
 import { LinkChecks } from "@zae-limiter/limiter/buckets/distributed/consume/link-checks.ts";
 import {
   decoded,
