@@ -1,9 +1,8 @@
-/** A level of stored limits as commands show it: limits, what only Python enforces, and flags. */
+/** Shows a level of stored limits: limits, limits that only Python enforces, and flags. */
 
 import type { JsonValue } from "@zae-limiter/limiter/domain/json.ts";
 import type { StoredLevel, SwitchState } from "@zae-limiter/limiter/records/config/switches.ts";
-import type { Result, Shape } from "../frame/command.ts";
-import type { Owner } from "../store/stored-limits.ts";
+import type { Shape } from "../frame/command.ts";
 import { LIMIT_SHAPE, limitLines } from "./limit-text.ts";
 
 /** The parts of a level in JSON; `null` where the level says nothing. */
@@ -20,13 +19,9 @@ const STATE_TEXTS: Readonly<Record<SwitchState, string>> = {
   bypass: "bypassed: everything is granted and counted",
 };
 
-/** What a switch means, in words. */
+/** Returns the meaning of a switch in words. */
 export function stateText(state: SwitchState): string {
   return STATE_TEXTS[state];
-}
-
-export function levelShown({ json, name }: Owner, level: StoredLevel): Result {
-  return { json: () => ({ ...json, ...levelJson(level) }), text: () => levelText(name, level) };
 }
 
 export function levelJson({ limits, unsupported, state, cascade }: StoredLevel) {

@@ -3,19 +3,22 @@
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import type { Entity } from "@zae-limiter/limiter/domain/entity.ts";
 import type { JsonValue } from "@zae-limiter/limiter/domain/json.ts";
+import { DEFAULT_RESOURCE } from "@zae-limiter/limiter/domain/names.ts";
 import { CommandFailure, type Group, leaf, UsageError } from "../../frame/command.ts";
 import { fields } from "../../frame/fields.ts";
+import { lostLimits, storedLevels } from "../../store/lost-limits.ts";
 import { PRINCIPAL_OPTION, type PrincipalOptions, principalOf } from "../../store/principal.ts";
+import { LEVEL_SHAPE } from "../../terminal/level-text.ts";
 import { counted } from "../../terminal/limit-text.ts";
 import { table } from "../../terminal/table.ts";
 import { resetBalances, topUpBalances } from "../balances.ts";
-import { cascadeCommands } from "./cascade.ts";
-import { deleteLimits, getLimits, listResources, SWITCHED, setLimits } from "./entity-limits.ts";
 import { listEntities } from "./entity-list.ts";
 import { ENTITY_SHAPE, entityJson } from "./entity-text.ts";
-import { switchCommands } from "./switch.ts";
+import { flagCommands, ownerText } from "./flag-commands.ts";
+import { limitCommands, resourcesCommand } from "./limit-commands.ts";
 
 const ID = { name: "<id>", text: "the entity: a tenant, a project, a key, a user" } as const;
+const LIMITED_ID = { name: "<id>", text: "the entity" } as const;
 
 interface CreateOptions extends PrincipalOptions {
   readonly displayName?: string;
@@ -163,6 +166,40 @@ const setParent = leaf<SetParentOptions>({
   },
 });
 
+const limits = limitCommands<{ readonly resource: string }>({
+  title: "an entity",
+  wasDefaults: false,
+  arguments: [LIMITED_ID],
+  options: [
+    {
+      flags: "-r, --resource <name>",
+      text: "for one resource; else for all without limits of their own",
+      default: DEFAULT_RESOURCE,
+    },
+  ],
+  setExamples: [
+    "entity set-limits key-1 -l rpm:500 -l tpm:20000",
+    "entity set-limits key-1 -r gpt-4 -l rpm:50",
+  ],
+  details: "These are the limits stored for exactly this; `peek` shows those that apply.",
+  shape: { owner: { entity_id: "text", resource: "text" }, stored: LEVEL_SHAPE },
+  at: (entityId, { resource }) => ({
+    owner: {
+      json: { entity_id: entityId, resource },
+      name: resource === DEFAULT_RESOURCE ? entityId : ownerText({ entityId, resource }),
+    },
+    set: (records, given, by) => records.setEntity(entityId, given, { resource, ...by }),
+    lost: (records, given) =>
+      lostLimits(entityId, new Map([[resource, given]]), storedLevels(records)),
+    get: (records) => records.level({ entityId, resource }),
+    remove: async (records, by) => {
+      const before = await records.getEntity(entityId, { resource });
+      await records.deleteEntity(entityId, { resource, ...by });
+      return before.length > 0;
+    },
+  }),
+});
+
 export const entity: Group = {
   name: "entity",
   summary: "entities and limits of their own",
@@ -172,15 +209,24 @@ export const entity: Group = {
     remove,
     setParent,
     children,
-    setLimits,
-    getLimits,
-    deleteLimits,
+    ...limits,
     listEntities,
-    listResources,
+    resourcesCommand({
+      name: "list-resources",
+      summary: "lists the resources for which entities have limits of their own",
+      read: (records) => records.listEntityResources(),
+      none: "No entity has limits of its own",
+    }),
     resetBalances,
     topUpBalances,
-    ...switchCommands(SWITCHED),
-    ...cascadeCommands(SWITCHED),
+    ...flagCommands({
+      group: "entity",
+      argument: LIMITED_ID,
+      example: ["key-1", "-r", "gpt-4"],
+      options: [{ flags: "-r, --resource <name>", text: "for one resource; else for all" }],
+      shape: { entity_id: "text", resource: "text | null" },
+      target: (entityId, { resource }) => ({ entityId, ...defined({ resource }) }),
+    }),
   ],
 };
 

@@ -1,4 +1,4 @@
-/** `entity`, in process; its limits are in limits-of.test.ts. */
+/** `entity`, in process; its limits are in limit-commands.test.ts. */
 
 import { entity } from "@zae-limiter/cli/commands/records/entity.ts";
 import { describe, expect, test } from "vitest";

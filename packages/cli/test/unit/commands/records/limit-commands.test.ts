@@ -4,8 +4,8 @@ import { entity } from "@zae-limiter/cli/commands/records/entity.ts";
 import { resource } from "@zae-limiter/cli/commands/records/resource.ts";
 import { system } from "@zae-limiter/cli/commands/records/system.ts";
 import { describe, expect, test } from "vitest";
-import { expectShape, shapeOf } from "../shape.ts";
-import { temporaryStore } from "../temporary.ts";
+import { expectShape, shapeOf } from "../../shape.ts";
+import { temporaryStore } from "../../temporary.ts";
 
 const store = temporaryStore();
 
