@@ -18,7 +18,7 @@ import { wasClosed } from "./idle-connections.ts";
 import type { Route } from "./routes.ts";
 import { send } from "./send.ts";
 import { Steps } from "./steps.ts";
-import { upstreamFor } from "./upstreams.ts";
+import { type UpstreamSpec, upstreamFor } from "./upstreams.ts";
 
 /** Why a step ends whose client is gone. */
 const HUNG_UP = new Error("The client has hung up");
@@ -57,8 +57,7 @@ export interface ExchangeSetup {
   readonly onEnd: (response: ServerResponse) => void;
 }
 
-interface UpstreamRoute {
-  readonly models: readonly string[];
+interface UpstreamRoute extends Pick<UpstreamSpec, "models" | "aliases"> {
   readonly forwarder: Forwarder;
 }
 
