@@ -38,9 +38,8 @@ const stopwatchPlaces: Place = {
   within: "words",
   allowed: [
     "packages/limiter/src/base/time.ts",
-    // How long a call may still take, and how often shards are looked up.
+    // How often shards are looked up.
     "packages/limiter/src/storage/dynamodb/feed.ts",
-    "packages/limiter/src/storage/dynamodb/transport/deadline.ts",
     // Whose turn it is to write, between processes.
     "packages/limiter/src/storage/sqlite/database.ts",
     "packages/limiter/src/storage/sqlite/write-queue.ts",
@@ -65,7 +64,9 @@ const timerPlaces: Place = {
     "packages/limiter/src/storage/dynamodb/transport/calls.ts",
     "packages/limiter/src/storage/dynamodb/feed.ts",
     "packages/limiter/src/storage/dynamodb/create-table.ts",
-    "packages/limiter/src/storage/dynamodb/transport/deadline.ts",
+    // Attempts that end in real time, as sockets do.
+    "packages/limiter/src/storage/dynamodb/transport/exchange.ts",
+    "packages/limiter/src/storage/dynamodb/transport/transport.ts",
     // Waiting for another process, and giving way to it.
     "packages/limiter/src/storage/sqlite/database.ts",
     "packages/limiter/src/storage/sqlite/item-store.ts",
