@@ -8,6 +8,8 @@ import { STORE_PLACES } from "./store-places.ts";
 export const AWAITED: readonly string[] = [
   // The first store with a server that decides by itself is PostgreSQL.
   "packages/limiter/src/buckets/warm-buckets.ts",
+  // The gateway will remember background responses by these.
+  "packages/limiter/src/acquire/lease/kept-lease.ts",
 ];
 
 /** Folders that do not follow the rule of plain words yet. */
