@@ -1,40 +1,42 @@
 /** Messages of Anthropic. */
 
-import { countOf, type Fields, fieldsOf, type KnownUsage, objectOf } from "../usage.ts";
+import { checkedUsage, type Fields, fieldsOf, type KnownUsage, objectOf } from "../usage.ts";
 import type { EventNews, Format } from "./format.ts";
 
-export const anthropicMessages: Format = {
+export const messages: Format = {
   api: "messages",
   provider: "anthropic",
   promptFields: ["messages", "system", "tools"],
+  storedFields: ["container"],
   maxFields: ["max_tokens"],
   answerField: "content",
-  readUsage: (answer) => readUsage(answer["usage"]),
-  textPrefix: '"delta":{"type":"text_delta","text":"',
+  hasOutput: true,
+  readUsage: messageUsage,
   readEvent,
 };
 
-function readUsage(given: unknown): KnownUsage | undefined {
-  const usage = objectOf(given);
+/** Reads usage whose `input_tokens` exclude the cache; `undefined` where there is no usage. */
+export function messageUsage(answer: Fields): KnownUsage | undefined {
+  const usage = objectOf(answer["usage"]);
   if (usage === undefined) return undefined;
-  const uncached = countOf(usage["input_tokens"]);
-  const written = countOf(usage["cache_creation_input_tokens"]) ?? 0;
-  return {
-    input: uncached === undefined ? undefined : uncached + written,
-    cached: countOf(usage["cache_read_input_tokens"]),
-    output: countOf(usage["output_tokens"]),
-  };
+  return checkedUsage({
+    input: usage["input_tokens"],
+    written: usage["cache_creation_input_tokens"],
+    cached: usage["cache_read_input_tokens"],
+    includesCached: false,
+    output: usage["output_tokens"],
+  });
 }
 
 function readEvent(event: Fields): EventNews {
   switch (event["type"]) {
     case "message_start": {
       // `message_start` counts the first output tokens only, so its output is left out.
-      const usage = readUsage(fieldsOf(event["message"])["usage"]);
+      const usage = messageUsage(fieldsOf(event["message"]));
       return { usage: usage && { ...usage, output: undefined } };
     }
     case "message_delta":
-      return { usage: readUsage(event["usage"]) };
+      return { usage: messageUsage(event), isLast: true };
     case "content_block_start":
       return { text: textOf(fieldsOf(event["content_block"])) };
     case "content_block_delta":
@@ -44,7 +46,6 @@ function readEvent(event: Fields): EventNews {
   }
 }
 
-function textOf(part: Fields): string {
-  const { text, thinking, partial_json, name } = part;
+function textOf({ text, thinking, partial_json, name }: Fields): string {
   return [text, thinking, partial_json, name].filter((each) => typeof each === "string").join("");
 }
