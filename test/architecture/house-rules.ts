@@ -10,6 +10,13 @@ export const AWAITED: readonly string[] = [
   "packages/limiter/src/buckets/warm-buckets.ts",
   // The gateway will remember background responses by these.
   "packages/limiter/src/acquire/lease/kept-lease.ts",
+  // The gateway's new path of a call uses them.
+  "packages/gateway/src/allowed-resources.ts",
+  "packages/gateway/src/model-list-request.ts",
+  "packages/gateway/src/model-lists.ts",
+  "packages/gateway/src/models-answer.ts",
+  "packages/gateway/src/models.ts",
+  "packages/gateway/src/refreshed.ts",
 ];
 
 /** Folders that do not follow the rule of plain words yet. */
