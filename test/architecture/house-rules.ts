@@ -8,7 +8,8 @@ import { STORE_PLACES } from "./store-places.ts";
 export const AWAITED: readonly string[] = [
   // The first store with a server that decides by itself is PostgreSQL.
   "packages/limiter/src/buckets/warm-buckets.ts",
-  // The gateway will remember background responses by these.
+  // The path of a call of the gateway will use these.
+  "packages/gateway/src/key-lookup.ts",
   "packages/limiter/src/acquire/lease/kept-lease.ts",
   // The gateway's new path of a call uses them.
   "packages/gateway/src/allowed-resources.ts",
