@@ -40,7 +40,7 @@ import { listen } from "./events.ts";
 import { answers } from "./in-time.ts";
 import type { Lease } from "./lease/lease.ts";
 import { LEASE_HOST, type LeaseHost } from "./lease/lease-host.ts";
-import { checkOptions, type RateLimiterOptions, splitOptions } from "./limiter-options.ts";
+import { checkLimiterOptions, type RateLimiterOptions, splitOptions } from "./limiter-options.ts";
 import type { ObservedCall } from "./observed-call.ts";
 import { waitForSeveral } from "./waiting/waiting-for-several.ts";
 import { WaitingQueues } from "./waiting/waiting-queues.ts";
@@ -102,7 +102,7 @@ export class RateLimiter<Names extends string = string> {
         `expected a Repository, got ${show(repository)}; RateLimiter.open takes an address`,
       );
     }
-    checkOptions(options);
+    checkLimiterOptions(options);
     this.repository = repository;
     const internals = repository[INTERNALS];
     const { onUnavailable, speculativeWrites, missingLimits } = options;
