@@ -145,7 +145,7 @@ function placeOf(adjustment: Adjustment): string {
   return `${bucketId(adjustment)}#${shard} ${effect} ${config.source} ${names}`;
 }
 
-/** Makes one adjustment of all: the deltas add up, and the newest limits say how long the bucket is kept. */
+/** Adds up the deltas of all; the newest limits say how long the bucket is kept. */
 function together(due: readonly WaitingAdjustment[]): SharedAdjustment {
   const [first] = due;
   invariant(first !== undefined, "there is a change to write");
