@@ -10,6 +10,7 @@ export const AWAITED: readonly string[] = [
   "packages/limiter/src/buckets/warm-buckets.ts",
   // The path of a call of the gateway will use these.
   "packages/gateway/src/key-lookup.ts",
+  "packages/gateway/src/background.ts",
   "packages/limiter/src/acquire/lease/kept-lease.ts",
   // The gateway's new path of a call uses them.
   "packages/gateway/src/allowed-resources.ts",
