@@ -12,9 +12,10 @@ import {
   entryFiles,
   type PackageEntries,
 } from "./architecture/graph.ts";
-import { AWAITED, PLACES, QUOTES, WORDY_FOLDERS } from "./architecture/house-rules.ts";
+import { AWAITED, PLACES, PLAIN_FOLDERS, QUOTES } from "./architecture/house-rules.ts";
 import { checkerViolations, layerViolations, roomCircles } from "./architecture/layers.ts";
 import { placeViolations, staleExceptions } from "./architecture/places.ts";
+import { commentViolations } from "./architecture/plain-comments.ts";
 import {
   readDocuments,
   readTexts,
@@ -77,9 +78,17 @@ describe("this project", () => {
     const tests = [...rooms.keys()].map((room) => `packages/${room}/test`);
     const texts = ["test", ...tests].flatMap((folder) => readTexts(ROOT, folder, ".ts"));
     const all = [...files, ...texts];
-    const plain = all.filter(({ path }) => !WORDY_FOLDERS.some((at) => path.startsWith(at)));
-    expect(report(wordViolations(plain, QUOTES))).toBe("");
+    expect(report(wordViolations(all, QUOTES))).toBe("");
     expect(staleQuotes(all, QUOTES)).toEqual([]);
+  });
+
+  test("doc comments begin with a verb or a thing, and comments use technical verbs", () => {
+    const folders = ["bench", "examples", "packages", "scripts", "src", "test"];
+    const texts = folders.flatMap((folder) =>
+      [".ts", ".tsx", ".mjs", ".js"].flatMap((ending) => readTexts(ROOT, folder, ending)),
+    );
+    const plain = texts.filter(({ path }) => PLAIN_FOLDERS.some((at) => path.startsWith(at)));
+    expect(report(commentViolations(plain))).toBe("");
   });
 
   test("documents use plain words", () => {
@@ -447,5 +456,52 @@ describe("the rule of plain words", () => {
       "src/a.ts:1 has a comment of 101 columns, at most 100",
     );
     expect(violations(`const a = "${"x".repeat(98)}";\n`)).toBe("");
+  });
+});
+
+describe("the rule of plain comments", () => {
+  const violations = (text: string) => report(commentViolations([{ path: "src/a.ts", text }]));
+
+  test.each(["What", "Of", "By", "The same", "Where", "Those"])(
+    "a doc comment that begins with %s is reported",
+    (word) => {
+      expect(violations(`\n/** ${word} is here. */\nconst a = 1;\n`)).toBe(
+        `src/a.ts:2 has a doc comment that begins with ${word}`,
+      );
+      expect(violations(`/** Something of ${word}. */\nconst a = 1;\n`)).toBe("");
+    },
+  );
+
+  test.each([
+    "export async function a(): Promise<void> {",
+    "  static #a<T>(b: T): void {",
+    "  async *a() {",
+    "const a = async (b: number): Promise<number> => b;",
+  ])("the doc comment of a function begins with a verb: %s", (line) => {
+    expect(violations(`/** The sum. */\n${line}\n`)).toBe(
+      'src/a.ts:1 has a doc comment of a function that begins with "The", not a verb',
+    );
+    expect(violations(`/**\n * Returns the sum.\n */\n${line}\n`)).toBe("");
+    expect(violations(`/** Whether it is there. */\n${line}\n`)).toBe("");
+  });
+
+  test.each([
+    "  get a(): number {",
+    "const a = 1;",
+    "export class A {",
+    "  readonly a: () => void;",
+  ])("the doc comment of another thing may begin with a noun: %s", (line) => {
+    expect(violations(`/** The sum. */\n${line}\n`)).toBe("");
+  });
+
+  test.each(["// A client is told.", "/* It looks at all. */", "/** A so many times. */"])(
+    "a private verb in a comment is reported: %s",
+    (line) => {
+      expect(violations(`const a = 1; ${line}\n`)).toMatch(/^src\/a\.ts:1 says /);
+    },
+  );
+
+  test("a private verb in a string, a title or an address is allowed, and so is looking up", () => {
+    expect(violations('test("it is told", "https://told.example"); // looks up a\n')).toBe("");
   });
 });

@@ -13,7 +13,7 @@ process.once("SIGINT", () => {
   stopped = true;
 });
 
-/** 0: clean, 1: a rule was broken, 2: wrong flags, 130: stopped from the keyboard. */
+/** Returns the exit code: 0 clean, 1 a rule was broken, 2 wrong flags, 130 stopped by a key. */
 async function main() {
   const options = CommandLine.parse(process.argv.slice(2));
   if (options.help) {

@@ -1,4 +1,4 @@
-/** What the command and the tests use of the simulator. */
+/** The parts of the simulator that its command and the tests use. */
 
 export { runScenario } from "./scenarios/run.ts";
 export { SCENARIOS } from "./scenarios/scenarios.ts";

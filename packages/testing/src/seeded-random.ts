@@ -30,7 +30,7 @@ export function seededRandom(seed: number, label = ""): Random {
   return next;
 }
 
-/** FNV-1a. */
+/** Returns the FNV-1a hash of a text. */
 export function hashOf(text: string): number {
   let hash = 0x811c9dc5;
   for (let at = 0; at < text.length; at += 1) {

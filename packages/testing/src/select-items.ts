@@ -25,8 +25,8 @@ export function checkKeys(
 }
 
 /**
- * Selects the items that a query asks for, in its order, as far as the index copies them. It looks
- * at all items: a store for more than tests has indexes instead.
+ * Selects the items that a query asks for, in its order, as far as the index copies them. It reads
+ * all items: a store for more than tests has indexes instead.
  *
  * @example
  * ```ts
@@ -62,7 +62,7 @@ export function selectItems(query: Query, items: Iterable<Item>): Item[] {
   return found.slice(0, query.limit);
 }
 
-/** Partition and sort key first; then the key of the item, which tells equal ones apart. */
+/** Partition and sort key first; then the key of the item, which orders equal ones. */
 type Place = readonly [partition: string, sort: string, PK: string, SK: string];
 
 function placeOf(item: Item, index: IndexDefinition | undefined): Place | undefined {

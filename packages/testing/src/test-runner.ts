@@ -1,4 +1,4 @@
-/** What the contracts need of a test runner, so that they depend on none. */
+/** The parts of a test runner that the contracts use, so that they depend on none. */
 
 import { format } from "node:util";
 

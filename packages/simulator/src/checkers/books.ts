@@ -2,8 +2,8 @@
  * Two sets of books: what the table says each process has consumed (`tc`), and what the calls of
  * that process say they have kept. They must agree to the milli-token.
  *
- * A write that landed and whose process never heard of it is on neither side: it stays consumed,
- * and is counted apart. What a crashed process had under way is known only within bounds.
+ * A write that landed without an answer to its process is on neither side: it stays consumed, and
+ * is counted apart. What a crashed process had under way is known only within bounds.
  */
 
 import type { TableCall } from "@zae-limiter/testing/table/call.ts";
@@ -11,7 +11,7 @@ import type { ShardImage } from "./bucket-image.ts";
 import type { BucketLanding } from "./ledger.ts";
 import { Violation } from "./violation.ts";
 
-/** One limit of one bucket. */
+/** Returns the key of one limit of one bucket. */
 export function slotOf(entityId: string, resource: string, limitName: string): string {
   return `${entityId} ${resource} ${limitName}`;
 }
@@ -19,7 +19,7 @@ export function slotOf(entityId: string, resource: string, limitName: string): s
 /** Milli-tokens per slot. */
 export type Amounts = ReadonlyMap<string, number>;
 
-/** What the calls of a process kept; `from` is below `to` where the outcome is unknown. */
+/** Tokens that the calls of a process kept; `from` is below `to` if the outcome is unknown. */
 interface Claim {
   from: number;
   to: number;
@@ -32,9 +32,9 @@ interface Page {
 
 export class Books {
   readonly #pages = new Map<number, Page>();
-  /** By slot: landed, and its process never heard of it. */
+  /** Amounts by slot that landed without an answer to their process. */
   readonly #unheard = new Map<string, number>();
-  /** By token: landed, and perhaps heard of when it is repeated. */
+  /** Amounts by token that landed; their process may learn of them from a repetition. */
   readonly #byToken = new Map<string, { slot: string; amount: number }[]>();
   readonly #byCall = new WeakMap<TableCall, { slot: string; amount: number }[]>();
   /** Slots whose count started again: the limit was removed, or the bucket. */
@@ -83,7 +83,7 @@ export class Books {
     this.#byCall.delete(call);
   }
 
-  /** A call of the process says what it has kept. */
+  /** Adds the amounts that a call of the process says it has kept. */
   claim(process: number, from: Amounts, to: Amounts = from): void {
     const { claimed } = this.#page(process);
     for (const slot of new Set([...from.keys(), ...to.keys()])) {
@@ -102,7 +102,7 @@ export class Books {
     return sum;
   }
 
-  /** At the end: `images` are all shards there are. */
+  /** Compares the books at the end of a run; `images` are all stored shards. */
   close(images: readonly ShardImage[]): void {
     const there = new Set(images.map(({ id }) => id));
     for (const image of this.#live.values()) {

@@ -32,7 +32,7 @@ export interface ShardImage {
   readonly limits: readonly LimitOfShard[];
 }
 
-const BUCKET_PATTERN = /^[^/]*\/BUCKET#(.+)#([^#]+)#(\d+)$/;
+const BUCKET_PATTERN = /\/BUCKET#(.+)#([^#]+)#(\d+)$/;
 const ATTRIBUTE_PATTERN = /^b_(.+)_tk$/;
 const METER = "wcu";
 
@@ -41,13 +41,13 @@ export function isBucket({ PK, SK }: Key): boolean {
   return PK.includes("/BUCKET#") && SK === "#STATE";
 }
 
-/** What the key of a bucket item says. */
+/** Parses the key of a bucket item. */
 function placeOf(PK: string): { entityId: string; resource: string; shard: number } {
   const [, entityId = "", resource = "", shard = "0"] = BUCKET_PATTERN.exec(PK) ?? [];
   return { entityId, resource, shard: Number(shard) };
 }
 
-/** `undefined` where an attribute is missing that every bucket has. */
+/** Reads a bucket item; `undefined` if an attribute is missing that every bucket has. */
 export function imageOf(item: Item): ShardImage | undefined {
   const { entityId, resource, shard } = placeOf(item.PK);
   const { rf, shard_count: count = 1 } = item;

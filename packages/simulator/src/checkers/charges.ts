@@ -20,7 +20,7 @@ export function isOperation({ key }: Landing): boolean {
   return key.SK.startsWith(OPERATION_PREFIX);
 }
 
-/** What a write may do besides consuming and refunding. */
+/** Effects that a write may have in addition to consuming and refunding. */
 export interface ChargeContext {
   /** The record of a reset or a top-up was written in the same transaction. */
   readonly operated?: boolean;
@@ -46,7 +46,7 @@ export function chargedBy(
   return charged;
 }
 
-/** What an operation has added, in whole milli-tokens: a remainder is a part of the balance. */
+/** Returns what an operation added, in milli-tokens; a remainder is part of the balance. */
 function addedTo(was: LimitOfShard, limit: LimitOfShard, image: ShardImage): bigint {
   const rate = shareRate(limit, image.shard, image.count);
   const levelOf = (stored: LimitOfShard) =>

@@ -9,9 +9,9 @@
 
 import type { ShareRate } from "./share.ts";
 
-/** No write lands so much later than another one that was planned at the same time. */
+/** Maximum time between the landings of two writes that were planned at the same time. */
 const KEPT_MS = 60_000;
-/** After so many entries old ones are forgotten. */
+/** Number of entries after which old ones are removed. */
 const ROUND = 1024;
 
 interface Entry {
@@ -35,7 +35,7 @@ export class ClockOrder {
     this.#entries = [{ atMs: startMs, amount: 0n, level: this.#full }];
   }
 
-  /** A write that was planned for `plannedMs` consumes `amount`; below zero it refunds. */
+  /** Records a write planned for `plannedMs` that consumes `amount`, or refunds if negative. */
   take(amount: bigint, plannedMs: number): void {
     if (amount === 0n) return;
     const entries = this.#entries;

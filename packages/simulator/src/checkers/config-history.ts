@@ -16,7 +16,7 @@ export interface ConfiguredRate {
   readonly period: number;
 }
 
-/** By the name of the limit; `undefined`: nothing is stored, and the next wider level answers. */
+/** Rates by limit name; `undefined` if nothing is stored, and the next wider level applies. */
 type Config = ReadonlyMap<string, ConfiguredRate> | undefined;
 
 interface ConfigChange {
@@ -25,14 +25,14 @@ interface ConfigChange {
 }
 
 const NOTHING: ConfigChange = { config: undefined, atMs: Number.NEGATIVE_INFINITY };
-const ENTITY_PATTERN = /^[^/]*\/ENTITY#(.+)$/;
-const RESOURCE_PATTERN = /^[^/]*\/RESOURCE#(.+)$/;
+const ENTITY_PATTERN = /\/ENTITY#(.+)$/;
+const RESOURCE_PATTERN = /\/RESOURCE#(.+)$/;
 const CONFIG_SK = "#CONFIG";
 const CAPACITY_PATTERN = /^l_(.+)_cp$/;
 const UNIT = 1000;
 
 export class ConfigHistory {
-  /** By place, in order. */
+  /** Changes by place, in order. */
   readonly #changes = new Map<string, ConfigChange[]>();
   readonly #knownMs: number;
 
@@ -67,7 +67,7 @@ export class ConfigHistory {
     return false;
   }
 
-  /** What a process may know of a place in a time. */
+  /** Lists the configs that a process may have cached of a place in a time. */
   #knownAt(place: string, fromMs: number, toMs: number): readonly Config[] {
     const changes = this.#changes.get(place) ?? [NOTHING];
     const known = changes.filter(({ atMs }, at) => {
@@ -78,7 +78,7 @@ export class ConfigHistory {
   }
 }
 
-/** `undefined` for an item that stores no limits of an entity or a resource. */
+/** Returns the place of an item; `undefined` if it stores no limits of an entity or resource. */
 function placeOf(PK: string, SK: string): string | undefined {
   const resource = SK === CONFIG_SK ? RESOURCE_PATTERN.exec(PK)?.[1] : undefined;
   if (resource !== undefined) return `* ${resource}`;
@@ -87,7 +87,7 @@ function placeOf(PK: string, SK: string): string | undefined {
   return entityId === undefined ? undefined : `${entityId} ${SK.slice(CONFIG_SK.length + 1)}`;
 }
 
-/** An item without limits holds other settings, and the next wider level answers. */
+/** Reads the limits of an item. Without limits it holds other settings. */
 function configOf(item: Item): Config {
   const limits = new Map<string, ConfiguredRate>();
   for (const attribute of Object.keys(item)) {

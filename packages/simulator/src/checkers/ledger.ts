@@ -17,11 +17,11 @@ export interface BucketLanding {
   readonly PK: string;
   readonly before: ShardImage | undefined;
   readonly after: ShardImage | undefined;
-  /** What the clock said when the write was planned. */
+  /** Time of the process's clock when the write was planned. */
   readonly plannedMs: number;
   /** The limits whose remainder the write knew for certain, because its condition names it. */
   readonly exactLimits: ReadonlySet<string>;
-  /** What left the balance of each limit, in milli-tokens; below zero: what came into it. */
+  /** Milli-tokens consumed from each limit; negative when refunded. */
   readonly charged: Charged;
   /** The shard that a merge has taken in; `before` then counts what both have consumed. */
   readonly merged?: MergedShard | undefined;
@@ -107,7 +107,7 @@ export class Ledger {
     }
   }
 
-  /** Both together hold what they held, and nothing is consumed. */
+  /** Checks that a merge keeps the sum of both shards and consumes nothing. */
   #merged({ plannedMs }: BucketLanding, after: ShardImage, { image: gone }: MergedShard): void {
     const [mine, others] = [this.#shards.get(after.id), this.#shards.get(gone.id)];
     const shares: Shares = new Map();
@@ -170,7 +170,7 @@ export class Ledger {
   }
 }
 
-/** The landings on buckets, parsed once for all checkers. */
+/** Parses the landings on buckets, once for all checkers. */
 export function bucketLandings(
   call: TableCall,
   landings: readonly Landing[],
@@ -221,8 +221,8 @@ function exactLimitsOf(condition: Condition): ReadonlySet<string> {
 }
 
 /**
- * When a write was planned. One that settles a bucket says so itself: it may have been planned
- * from an older answer, and sent later.
+ * Returns the time a write was planned at. A write that rebases a bucket contains it: it may have
+ * been planned from an older answer, and sent later.
  */
 function plannedFor(
   plannedMs: number,
@@ -278,7 +278,7 @@ function givenBy(all: readonly BucketLanding[], made: ShardImage, limitName: str
   return 0n;
 }
 
-/** The new shards of a shard that `changed` has split, in two or in more. */
+/** Lists the new shards of a shard that `changed` has split, in two or in more. */
 export function shardsMadeBy(
   { before, after }: Pick<BucketLanding, "before" | "after">,
   all: readonly BucketLanding[],
@@ -291,7 +291,7 @@ export function shardsMadeBy(
   });
 }
 
-/** What new shards begin with, over their period; `undefined`: none have the limit. */
+/** Returns the initial balance of new shards over their period; `undefined` without the limit. */
 function movedTo(
   made: readonly ShardImage[],
   limitName: string,

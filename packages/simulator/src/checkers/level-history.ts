@@ -1,6 +1,6 @@
 /** The level of an ideal bucket over the last seconds, and the least it was between two moments. */
 
-/** What lands within so many milliseconds is one entry. */
+/** Milliseconds of landings that are one entry. */
 const SLOT_MS = 10;
 /** No call takes longer. */
 const KEPT_MS = 15_000;
@@ -8,7 +8,7 @@ const KEPT_MS = 15_000;
 interface Entry {
   readonly atMs: number;
   least: number;
-  /** What was consumed since `atMs`, refunds left out. */
+  /** Consumption since `atMs`, refunds left out. */
   consumed: number;
   /** After the last landing, at `lastMs`. */
   last: number;
@@ -29,8 +29,8 @@ export class LevelHistory {
   }
 
   /**
-   * Something was consumed, or refunded when the amount is below zero. `levelMilli`: what is there
-   * then, where that is known.
+   * Records a consumption, or a refund if the amount is negative. `levelMilli` is the level after
+   * it, if known.
    */
   take(amountMilli: number, nowMs: number, levelMilli = Number.POSITIVE_INFINITY): void {
     const entry = this.#entries.at(-1) as Entry;
@@ -53,7 +53,7 @@ export class LevelHistory {
     return (this.#entries.at(-1) as Entry).lastMs > fromMs;
   }
 
-  /** The least level from `fromMs` to `toMs`. */
+  /** Returns the least level from `fromMs` to `toMs`. */
   least(fromMs: number, toMs: number): number {
     let at = this.#entries.length - 1;
     let least = Number.POSITIVE_INFINITY;
@@ -68,8 +68,8 @@ export class LevelHistory {
   }
 
   /**
-   * The least that a client may have seen which has read shards one by one from `fromMs` to `toMs`:
-   * what was consumed since, and nothing of what was refunded.
+   * Returns the least level that a client may have seen which read shards one by one from `fromMs`
+   * to `toMs`: with what was consumed since, and nothing of what was refunded.
    */
   leastSeen(fromMs: number, toMs: number): number {
     let seen = this.least(fromMs, fromMs);

@@ -16,7 +16,7 @@ interface LinkChange {
 const KNOWLEDGE_MS = 1000;
 
 export class LinkHistory {
-  /** By entity, in order; each of them begins after the one before it is done. */
+  /** Changes by entity, in order; each begins after the one before it is done. */
   readonly #changes = new Map<string, LinkChange[]>();
   readonly #first = new Map<string, string>();
 
@@ -25,12 +25,12 @@ export class LinkHistory {
     return this.#changes.size === 0;
   }
 
-  /** The parent that an entity has from the beginning. */
+  /** Sets the parent that an entity has from the beginning. */
   start(entityId: string, parentId: string): void {
     this.#first.set(entityId, parentId);
   }
 
-  /** The change is on its way. Call the result when it is done. */
+  /** Records that a change was sent. Call the result when it is done. */
   begin(entityId: string, parentId: string | undefined, now: () => number): () => void {
     const change = { parentId, begunMs: now(), doneMs: Number.POSITIVE_INFINITY };
     const changes = this.#changes.get(entityId) ?? [];
@@ -41,13 +41,13 @@ export class LinkHistory {
     };
   }
 
-  /** The parent that the last change gives. */
+  /** Returns the parent after the last change. */
   parentOf(entityId: string): string | undefined {
     const last = this.#changes.get(entityId)?.at(-1);
     return last === undefined ? this.#first.get(entityId) : last.parentId;
   }
 
-  /** `consumed`: the entities that a call which began at `sinceMs` has consumed from. */
+  /** Checks that a call that began at `sinceMs` consumed from the entities of a valid chain. */
   judge(subject: string, entityId: string, consumed: ReadonlySet<string>, sinceMs: number): void {
     const chains = this.#chainsOf(entityId, sinceMs, "none");
     if (chains.some((chain) => isSame(chain, consumed))) return;
@@ -56,8 +56,8 @@ export class LinkHistory {
   }
 
   /**
-   * `named`: the entities that refuse a call. One of them must be in a chain that was in force. An
-   * ancestor may refuse before the call sees that the links above it lead back.
+   * Checks that one of the entities that refuse a call, `named`, is in a chain that was in force.
+   * An ancestor may refuse before the call sees that the links above it lead back.
    */
   judgeRefusal(subject: string, entityId: string, named: readonly string[], sinceMs: number): void {
     const chains = this.#chainsOf(entityId, sinceMs - KNOWLEDGE_MS, "cut");
@@ -66,7 +66,7 @@ export class LinkHistory {
     throw new Violation("links", subject, detail);
   }
 
-  /** Old and new links together may form a circle, which no call goes by: none, or its part. */
+  /** Lists the possible chains. Old and new links together may form a circle, which is left out. */
   #chainsOf(
     entityId: string,
     sinceMs: number,
@@ -81,7 +81,7 @@ export class LinkHistory {
     });
   }
 
-  /** The parents that the entity had at some time from `sinceMs` on. */
+  /** Lists the parents that the entity had at some time from `sinceMs` on. */
   #parentsOf(entityId: string, sinceMs: number): readonly (string | undefined)[] {
     const changes = this.#changes.get(entityId) ?? [];
     const first = { parentId: this.#first.get(entityId) };

@@ -14,12 +14,12 @@ export interface MergedShard {
   readonly image: ShardImage;
 }
 
-/** A merge leaves the key of the shard that goes, until it expires. */
+/** Whether the item is what a merge leaves of a removed shard: its key, until it expires. */
 export function isStub(item: Item | undefined): boolean {
   return item !== undefined && item.rf === undefined;
 }
 
-/** The shard that `kept` takes in by this transaction; `undefined` when it takes none in. */
+/** Returns the shard that `kept` takes in by this transaction; `undefined` if there is none. */
 export function mergedInto(kept: Landing, all: readonly Landing[]): MergedShard | undefined {
   const [before, after] = [kept.before && imageOf(kept.before), kept.after && imageOf(kept.after)];
   if (before === undefined || after === undefined || before.count !== 2 * after.count) {
@@ -39,7 +39,7 @@ export function isTakenIn(landing: Landing, all: readonly Landing[]): boolean {
   return all.some((other) => mergedInto(other, all)?.PK === landing.key.PK);
 }
 
-/** The shard before a landing, together with the one that it takes in. */
+/** Returns the shard before a landing, together with the one that it takes in. */
 export function imageBefore(
   { before }: Landing,
   merged: MergedShard | undefined,
@@ -48,7 +48,7 @@ export function imageBefore(
   return image === undefined || merged === undefined ? image : together(image, merged);
 }
 
-/** A shard as if it had consumed what the one it takes in has consumed. */
+/** Adds the consumption of the merged shard to that of the shard that takes it in. */
 function together(kept: ShardImage, { image: gone }: MergedShard): ShardImage {
   const names = new Set([...kept.limits, ...gone.limits].map(({ name }) => name));
   const limits = [...names].flatMap((name) => {

@@ -20,7 +20,7 @@ const KEPT_MS = 10_000;
 export class Moments {
   readonly #failed = new Map<string, number[]>();
 
-  /** A write to the item was refused by its condition. */
+  /** Records that a write to the item was refused by its condition. */
   missed({ process, plannedMs }: TableCall, { PK }: Key): void {
     const id = `${process} ${PK}`;
     const known = this.#failed.get(id) ?? [];
@@ -28,7 +28,7 @@ export class Moments {
     this.#failed.set(id, [...kept, plannedMs]);
   }
 
-  /** When the write counts that found the item as in `before`. */
+  /** Returns the time at which a write counts that found the item as in `before`. */
   of(
     { process, plannedMs }: TableCall,
     before: ShardImage,

@@ -11,7 +11,7 @@ import { Violation } from "./violation.ts";
 
 const MILLI = 1000;
 
-/** What a call asked for. */
+/** The operation that a call asked for. */
 export interface PlannedOperation {
   readonly key: string;
   readonly kind: "reset" | "top_up";
@@ -20,7 +20,7 @@ export interface PlannedOperation {
   readonly amounts: Readonly<Record<string, number>>;
 }
 
-/** What a call was told. */
+/** The answer that a call got. */
 export interface OperationAnswer {
   readonly shards: number;
   readonly amounts: Readonly<Record<string, number>>;
@@ -28,7 +28,7 @@ export interface OperationAnswer {
 
 interface Known {
   readonly planned: PlannedOperation;
-  /** The answer of the first call that was told one; those after it must be told the same. */
+  /** The answer of the first call that got one; later calls must get the same. */
   answer: OperationAnswer | undefined;
   record: Item | undefined;
 }
@@ -37,7 +37,7 @@ export class Operations {
   readonly #known = new Map<string, Known>();
   made = 0;
 
-  /** A call with this key is about to be made, perhaps not for the first time. */
+  /** Records that a call with this key will be made, perhaps not for the first time. */
   plan(planned: PlannedOperation): void {
     if (!this.#known.has(planned.key)) {
       this.#known.set(planned.key, { planned, answer: undefined, record: undefined });

@@ -50,7 +50,7 @@ interface Wait {
   readonly mayWait: boolean;
   readonly startMs: number;
   endMs: number;
-  /** Ends it; tells calls apart. */
+  /** Ends it; also the identity of the call. */
   readonly stop: () => void;
 }
 
@@ -61,7 +61,7 @@ class Followed {
   /** Several shards are read one by one. */
   isSharded = false;
   readonly #judgedFromMs: number;
-  /** By shard: what it holds at a moment, in milli-tokens. */
+  /** Balance of each shard at a time, in milli-tokens. */
   readonly #levels = new Map<number, (nowMs: number) => number>();
 
   /** `replaces`: another bucket was there before, and a cached state may be of that one. */
@@ -81,14 +81,14 @@ class Followed {
     return capacity === limit.capacity && refill === limit.refill && period === limit.period;
   }
 
-  /** A write has shown a shard; `merged`: the one that it has taken in, which is gone. */
+  /** Records the state of a shard after a write; `merged` is the shard that it has taken in. */
   show(limit: LimitOfShard, image: ShardImage, merged: BucketLanding["merged"]): void {
     this.isSharded ||= image.count > 1;
     this.#levels.set(image.shard, levelOf(limit, image));
     if (merged !== undefined) this.#levels.delete(merged.image.shard);
   }
 
-  /** The lowest balance of a time. */
+  /** Returns the lowest balance in a time. */
   least(fromMs: number, nowMs: number): number {
     const { history } = this;
     return this.isSharded ? history.leastSeen(fromMs, nowMs) : history.least(fromMs, nowMs);
@@ -101,13 +101,13 @@ class Followed {
 }
 
 export class Refusals {
-  /** By bucket and limit; `undefined` once its parameters have changed. */
+  /** Limits that are followed, by bucket and name; `undefined` once its parameters changed. */
   readonly #followed = new Map<string, Followed | undefined>();
-  /** By process, bucket and limit: what its calls want that ask or wait. */
+  /** Amounts that calls ask or wait for, by process, bucket and limit. */
   readonly #asked = new Map<string, number>();
-  /** The same for calls that may wait, and therefore stand in a queue. */
+  /** Amounts of calls that may wait, and therefore are in a queue. */
   readonly #queued = new Map<string, number>();
-  /** By process and bucket: its calls that asked or waited lately, in the order of their start. */
+  /** Recent calls that asked or waited, by process and bucket, in the order of their start. */
   readonly #waits = new Map<string, Wait[]>();
   readonly #skewMs: number;
   judged = 0;
@@ -134,8 +134,8 @@ export class Refusals {
   }
 
   /**
-   * A call of the process asks for these, and waits for them where `mayWait`. Call the result when
-   * it does not any more.
+   * Records that a call of the process asks for these, and waits for them if `mayWait`. Call the
+   * result when it ends.
    */
   asks(
     process: number,
@@ -159,8 +159,8 @@ export class Refusals {
   }
 
   /**
-   * Why the refusal of a call that began at `sinceMs` is wrong; `undefined` when it is right. `own`
-   * is what `asks` has returned for it.
+   * Returns why the refusal of a call that began at `sinceMs` is wrong; `undefined` when it is
+   * right. `own` is what `asks` has returned for it.
    */
   whyWrong(
     process: number,
@@ -206,7 +206,7 @@ export class Refusals {
     });
   }
 
-  /** What calls of the process want that came before, and asked or waited at that time. */
+  /** Sums up what earlier calls of the process wanted that asked or waited at that time. */
   #wantedBefore(
     process: number,
     { bucket, limitName }: Wanted,
@@ -224,8 +224,8 @@ export class Refusals {
   }
 
   /**
-   * What other waiters of the process wanted that have ended in this very instant: whether they
-   * ended before or after a refusal of that instant is chance.
+   * Sums up what other waiters of the process wanted that ended at this instant: whether they
+   * ended before or after a refusal of that instant is random.
    */
   #justEnded(
     process: number,
@@ -270,13 +270,13 @@ export class Refusals {
     return Math.floor(Math.min(capacity, followed.least(fromMs, nowMs)) - needed);
   }
 
-  /** What accrues in one round trip, and in the time by which clocks differ. */
+  /** Returns what accrues in one round trip, and in the time by which clocks differ. */
   #slackMilli({ limit }: Followed): number {
     const slackMs = ROUND_TRIP_MS + this.#skewMs;
     return ROUNDING_MILLI + (slackMs * limit.refill) / limit.period;
   }
 
-  /** What a bucket that was full then lacks by a clock which is behind that of its last write. */
+  /** Returns what a full bucket lacks by a clock that is behind the clock of its last write. */
   #behindMilli({ limit, history }: Followed, fromMs: number): number {
     if (this.#skewMs === 0 || !history.hasChangedSince(fromMs)) return 0;
     return Math.ceil((this.#skewMs * limit.refill) / limit.period);
@@ -318,7 +318,7 @@ function count(
   }
 }
 
-/** A shard that is full gains nothing, whatever the others hold. */
+/** Returns the level of a shard as a function of time. A full shard gains nothing. */
 function levelOf(limit: LimitOfShard, { shard, count, epochMs }: ShardImage) {
   const { capacity, refill, period } = shareRate(limit, shard, count);
   const [most, perMs] = [Number(capacity), Number(refill) / Number(period)];

@@ -1,6 +1,6 @@
 /**
- * What is given back goes where it was taken: no process ever gives a shard more than it took
- * there, or where that was merged into. A bucket as a whole would not show it.
+ * Checks that refunds go to the shard that was consumed from: no process refunds more to a shard
+ * than it consumed there, or in a shard merged into it. A bucket as a whole would not show it.
  */
 
 import type { TableCall } from "@zae-limiter/testing/table/call.ts";
@@ -11,7 +11,7 @@ import { Violation } from "./violation.ts";
 const SHARDS_MAX = 64;
 
 export class Returns {
-  /** By limit of a shard: per process, what it took and has not given back. */
+  /** Amounts that each process consumed and has not refunded, by limit of a shard. */
   readonly #taken = new Map<string, Map<number, bigint>>();
 
   readonly #merged = new Set<string>();
@@ -31,8 +31,8 @@ export class Returns {
   }
 
   /**
-   * From now on the bucket counts as a whole: what was taken from a shard that is gone is refunded
-   * to the one that has its share, or to that shard when it was split off again.
+   * Counts the bucket as a whole from now on: what was consumed from a shard that is gone is
+   * refunded to the one that has its share, or to that shard when it was split off again.
    */
   #mergeAll({ bucket, limits }: ShardImage): void {
     this.#merged.add(bucket);

@@ -10,7 +10,7 @@ import { Violation } from "./violation.ts";
 const SHARDS_MAX = 64;
 const SPLIT_PAUSE_MS = 1000;
 
-/** What every bucket has: its keys in the indexes, and what it is the bucket of. */
+/** Attributes that every bucket has: its keys in the indexes, its entity and its resource. */
 const REQUIRED = [
   ...["GSI2PK", "GSI2SK", "GSI3PK", "GSI3SK", "GSI4PK", "GSI4SK"],
   ...["entity_id", "resource", "rf", "cascade", "shard_count"],
@@ -21,11 +21,11 @@ export class Shape {
   readonly #splitAtMs = new Map<string, number>();
   readonly #toleranceMs: number;
   readonly #counts = new Map<string, number>();
-  /** By bucket: how many shards each of its shards counts. */
+  /** Number of shards that each shard of a bucket counts. */
   readonly #shards = new Map<string, Map<number, number>>();
   /** The most shards that any bucket has had. */
   shardsMax = 1;
-  /** A split by more than two counts as the single splits that it stands for. */
+  /** Number of splits. A split by more than two counts as several splits by two. */
   splits = 0;
   merges = 0;
 
@@ -34,7 +34,7 @@ export class Shape {
     this.#toleranceMs = toleranceMs;
   }
 
-  /** How many shards a bucket has. */
+  /** Returns the number of shards of a bucket. */
   shardsOf(bucket: string): number {
     return this.#counts.get(bucket) ?? 1;
   }
@@ -73,7 +73,7 @@ export class Shape {
     return shards;
   }
 
-  /** Whatever comes in its place is another bucket, which may split at once. */
+  /** Removes a bucket. The one that comes in its place is another, which may split at once. */
   #forget(before: ShardImage | undefined): void {
     if (before !== undefined) this.#shards.get(before.bucket)?.delete(before.shard);
     if (before?.shard !== 0) return;

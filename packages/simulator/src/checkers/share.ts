@@ -1,6 +1,6 @@
 /**
- * What one limit of one shard may hold: an ideal bucket with a highest and a lowest level, between
- * which the stored one must be. Exact, in milli-tokens over a common denominator.
+ * An ideal balance of one limit of one shard, with a highest and a lowest level, between which the
+ * stored one must be. Exact, in milli-tokens over a common denominator.
  *
  * Writes are planned at a time and land later, in another order. `atMs` is the latest time that a
  * write was planned for. A full bucket forgets the time beyond full; a write that was planned
@@ -52,7 +52,7 @@ export class Share {
     return new Share(rate, atMs, rate.capacity * rate.period);
   }
 
-  /** A share that holds what is stored. */
+  /** Creates a share that holds what is stored. */
   static stored(rate: ShareRate, stored: StoredLevel, atMs: number): Share {
     const level = Share.numerator(rate, stored, atMs);
     const share = new Share(rate, atMs, smaller(rate.capacity * rate.period, level));
@@ -77,7 +77,7 @@ export class Share {
     this.atMs = nowMs;
   }
 
-  /** A write that was planned for `plannedMs` takes `amount`; below zero it gives back. */
+  /** Consumes `amount` by a write that was planned for `plannedMs`; refunds if negative. */
   take(amount: bigint, plannedMs: number): void {
     this.refill(plannedMs);
     const taken = amount * this.rate.period;
@@ -89,8 +89,8 @@ export class Share {
   }
 
   /**
-   * Other parameters, or another number of shards, from `plannedMs` on. `moved` goes to another
-   * shard: milli-tokens over the new period. A split of a shard that other clients keep writing to
+   * Changes parameters or the number of shards from `plannedMs` on. `moved` goes to another shard:
+   * milli-tokens over the new period. A split of a shard that other clients keep writing to
    * does not know its remainder, and gives up less than two milli-tokens; one that does know it, an
    * `exact` one, gives up nothing.
    */
@@ -135,7 +135,7 @@ export class Share {
     this.lowest = floorDiv((this.lowest + other.lowest) * rate.period, before) - 1n;
   }
 
-  /** Why the stored balance cannot be right, if it cannot. */
+  /** Returns in which way the stored balance is wrong; `undefined` when it may be right. */
   judge(stored: StoredLevel): "above" | "below" | undefined {
     const level = this.#levelOf(stored);
     if (level > this.highest) return "above";
@@ -149,14 +149,14 @@ export class Share {
     return level <= -(debt + this.#recounted + 1n) * this.rate.period;
   }
 
-  /** The stored balance at the time of the ideal one, for people. */
+  /** Formats the stored balance at the time of the ideal one. */
   describe(stored: StoredLevel): string {
     const show = (level: bigint) => Number((level * 1000n) / this.rate.period) / 1000;
     const level = show(this.#levelOf(stored));
     return `holds ${level} milli, where ${show(this.lowest)} to ${show(this.highest)} are right`;
   }
 
-  /** What is stored, at some moment, over the period of the share. */
+  /** Returns the stored balance at a time, over the period of the share. */
   static numerator(rate: ShareRate, stored: StoredLevel, atMs: number): bigint {
     const { tokens, epochMs, remainder } = stored;
     const { period, refill } = rate;

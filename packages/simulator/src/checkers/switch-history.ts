@@ -1,5 +1,5 @@
 /**
- * What the switches of entities and resources may say to a call. A switch counts in the process
+ * The states of switches that a call may have found. A switch counts in the process
  * that has set it as soon as the call that set it returns, and in all others within the time that
  * limits are cached. Until then the state before it counts too.
  */
@@ -37,7 +37,7 @@ const ALWAYS: SwitchChange = {
   doneMs: Number.NEGATIVE_INFINITY,
 };
 
-/** A write lands at most so long after its call has looked at the switches. */
+/** Maximum time between reading the switches of a call and the landing of its write. */
 const CALL_MS = 1500;
 
 export class SwitchHistory {
@@ -53,7 +53,7 @@ export class SwitchHistory {
     return this.#changes.size === 0;
   }
 
-  /** The switch is on its way. Call the result when the process knows that it is set. */
+  /** Records that a switch was sent. Call the result when the process knows that it is set. */
   begin(
     place: SwitchPlace,
     value: SwitchState | undefined,
@@ -69,7 +69,7 @@ export class SwitchHistory {
     };
   }
 
-  /** The states that a call may have found. */
+  /** Returns the states that a call may have found. */
   possible(entityId: string, resource: string, deciding: Deciding): ReadonlySet<SwitchState> {
     const states = new Set<SwitchState>();
     const levels = [{ entityId, resource }, { entityId }, { resource }];
@@ -88,7 +88,7 @@ export class SwitchHistory {
     return states;
   }
 
-  /** `found`: what a grant or a refusal says about the switches of a bucket. */
+  /** Checks the state of the switches of a bucket that a grant or a refusal has `found`. */
   judge(
     subject: string,
     bucket: { readonly entityId: string; readonly resource: string },
@@ -102,7 +102,7 @@ export class SwitchHistory {
     throw new Violation("switches", subject, detail);
   }
 
-  /** A consume leaves balances as they are under a bypass, and only then. */
+  /** Checks that a consume leaves balances unchanged under a bypass, and only then. */
   landed(landings: readonly BucketLanding[], process: number, nowMs: number): void {
     if (this.isEmpty) return;
     for (const { before, after, charged } of landings) {

@@ -1,8 +1,8 @@
 /**
  * The rule itself, for a whole bucket however many shards it has: what `tc` says was consumed never
  * exceeds the capacity, what has accrued and what operators have added, by the clocks of the
- * processes that consumed. It looks at nothing but `tc` and operations, and only at buckets whose
- * limits never change.
+ * processes that consumed. It uses nothing but `tc` and operations, and only buckets whose limits
+ * never change.
  */
 
 import type { LimitOfShard, ShardImage } from "./bucket-image.ts";
@@ -47,7 +47,7 @@ export class Totals {
     }
   }
 
-  /** A limit that was removed, with its bucket or without it, starts from zero when it returns. */
+  /** Removes a limit that is gone, with or without its bucket: it starts from zero again. */
   #dropRemoved(before: ShardImage | undefined, after: ShardImage | undefined): void {
     for (const { name } of before?.limits ?? []) {
       if (after?.limits.some((limit) => limit.name === name) === true) continue;

@@ -1,4 +1,4 @@
-/** What can be asked of the simulator. */
+/** The options of the simulator's command line. */
 
 import { parseArgs } from "node:util";
 
@@ -31,7 +31,7 @@ const OPTIONS = {
 };
 
 export const CommandLine = {
-  /** The options, or `error`: what is wrong with them. */
+  /** Parses the options; the result has `error` when they are wrong. */
   parse(args) {
     try {
       const { values } = parseArgs({ args, options: OPTIONS, allowPositionals: false });

@@ -59,7 +59,7 @@ export async function runSeeds(simulator, options, isStopped) {
   return clean ? 0 : 1;
 }
 
-/** The seed, what it broke, and the simplest run that shows it. */
+/** Prints the seed, what it broke, and the simplest run that shows it. */
 async function explain(simulator, failure, { minutes }, say, isStopped) {
   const { seed, world } = failure.parameters;
   say(`\nSeed ${seed} of world ${world} broke a rule: ${failure.violation.message}`);

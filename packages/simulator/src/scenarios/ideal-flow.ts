@@ -1,4 +1,4 @@
-/** What one bucket in one mind would admit of the same calls: the theoretical maximum. */
+/** The theoretical maximum: what one bucket with complete knowledge grants of the same calls. */
 
 /** A limit of one token per call. */
 export interface FlowRate {
@@ -20,7 +20,7 @@ export class IdealFlow {
     this.#rateOf = rateOf;
   }
 
-  /** One call at `nowMs` that takes one token of each of these, or nothing. */
+  /** Offers a call at `nowMs` that consumes one token of each of these, or nothing. */
   offer(ids: readonly string[], nowMs: number): void {
     const buckets = ids.map((id) => this.#filled(id, nowMs));
     if (buckets.some(({ tokens }) => tokens < 1)) return;

@@ -21,7 +21,7 @@ export interface ScenarioOptions {
   readonly seed?: number;
   /** Virtual seconds; the scenario's own when absent. */
   readonly seconds?: number | undefined;
-  /** Told of every virtual second. */
+  /** Called after every virtual second. */
   readonly onSecond?: (second: SecondReport) => void;
   readonly isStopped?: () => boolean;
 }
@@ -156,7 +156,7 @@ class ScenarioRun {
     refusals.whyWrong(0, named, startMs, time.nowMs);
   }
 
-  /** Looks at the counters once per second. */
+  /** Reads the counters once per second. */
   #tick(
     second: number,
     usage: Usage,
@@ -238,7 +238,7 @@ function quantile(sorted: Float64Array, at: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * at))] ?? 0;
 }
 
-/** Returns what was consumed between two looks. */
+/** Returns what was consumed between two readings. */
 function usageSince(now: Usage, then: Usage): Usage {
   const since = noUsage();
   for (const name of Object.keys(since) as (keyof Usage)[]) since[name] = now[name] - then[name];

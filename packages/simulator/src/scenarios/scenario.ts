@@ -35,11 +35,11 @@ export interface SecondReport {
   readonly unavailable: number;
   readonly calls: number;
   readonly throttled: number;
-  /** Of the bucket that is watched. */
+  /** Number of shards of the bucket that is watched. */
   readonly shards: number;
 }
 
-/** What a scenario measured. */
+/** Result of a scenario. */
 export interface ScenarioReport {
   readonly name: string;
   readonly title: string;
@@ -50,10 +50,10 @@ export interface ScenarioReport {
   readonly offered: number;
   readonly admitted: number;
   readonly refused: number;
-  /** Of `refused`, those that the state of the store does not explain. */
+  /** Number of the refused calls that the state of the store does not explain. */
   readonly wrongRefusals: number;
   readonly unavailable: number;
-  /** What one bucket in one mind would have admitted. */
+  /** Calls that one bucket with complete knowledge would have granted. */
   readonly theoreticalMax: number;
   readonly admittedShare: number;
   readonly callsPerAcquire: number;

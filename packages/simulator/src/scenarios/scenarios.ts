@@ -4,7 +4,7 @@ import { seededRandom } from "@zae-limiter/testing/seeded-random.ts";
 import type { Scenario } from "./scenario.ts";
 import { zipf } from "./zipf.ts";
 
-/** One tenant that uses all of a large limit. */
+/** Describes one tenant that uses all of a large limit. */
 function tenant(name: string, processes: number): Scenario {
   const perSecond = 20_000;
   return {
@@ -21,7 +21,7 @@ function tenant(name: string, processes: number): Scenario {
   };
 }
 
-/** A bucket that needs a few shards and then no more. */
+/** Describes a bucket that needs a few shards and then no more. */
 function hot(name: string, processes: number): Scenario {
   const [perSecond, limit] = [4000, 100_000];
   return {
@@ -39,8 +39,9 @@ function hot(name: string, processes: number): Scenario {
 }
 
 /**
- * Many entities, of which few are busy. All buckets are new, and all those of a namespace are in
- * one partition of an index, which takes 1,000 new ones per second: more calls would measure that.
+ * Describes many entities, of which few are busy. All buckets are new, and all those of a namespace
+ * are in one partition of an index, which takes 1,000 new ones per second: more calls would measure
+ * that.
  */
 function many(): Scenario {
   const [entities, processes, callsPerSecond, limit, exponent] = [1_000_000, 1000, 2000, 50, 1];
@@ -64,7 +65,7 @@ function many(): Scenario {
   };
 }
 
-/** All entities cascade to one parent. */
+/** Describes entities that all cascade to one parent. */
 function family(): Scenario {
   const [children, processes, callsPerSecond] = [5000, 100, 4000];
   const [own, shared] = [10, 5000];
@@ -101,7 +102,7 @@ function family(): Scenario {
   };
 }
 
-/** Nearly everything is refused. */
+/** Describes calls of which nearly all are refused. */
 function flood(name: string, processes: number, local: boolean): Scenario {
   const [callsPerSecond, limit] = [10_000, 100];
   return {
@@ -121,7 +122,7 @@ function flood(name: string, processes: number, local: boolean): Scenario {
   };
 }
 
-/** A number behind a name: the same load from so many processes, each with more calls in flight. */
+/** A number in a name is the number of processes; the load is equal for each name. */
 type ScenarioName =
   | "tenant"
   | "tenant-20"

@@ -2,7 +2,7 @@
 
 import type { Random } from "@zae-limiter/limiter/base/random.ts";
 
-/** The rank, from 0, drawn with a probability that falls with `1 / (rank + 1) ** exponent`. */
+/** Returns a source of ranks from 0, each with probability `1 / (rank + 1) ** exponent`. */
 export function zipf(count: number, exponent: number, random: Random): () => number {
   const sums = new Float64Array(count);
   let sum = 0;

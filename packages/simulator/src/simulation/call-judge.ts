@@ -18,7 +18,7 @@ export class CallJudge {
   readonly #caller: Caller;
   readonly #call: PlannedCall;
   readonly #startMs: number;
-  /** What ends its asking. */
+  /** Ends its asking. */
   #stop: (() => void) | undefined;
 
   /** Made when the call begins. */
@@ -30,8 +30,8 @@ export class CallJudge {
   }
 
   /**
-   * The call asks from now on, ancestors too. Call the result when it is decided: until then calls
-   * of the same process that come later stand behind it.
+   * Records that the call asks from now on, also its ancestors. Call the result when it is decided:
+   * until then later calls of the same process are queued behind it.
    */
   asks(): () => void {
     const { entityId, ancestors, deed } = this.#call;
@@ -47,7 +47,7 @@ export class CallJudge {
     };
   }
 
-  /** A grant consumes from the buckets that links and switches allow. */
+  /** Checks that a grant consumed from the buckets that links and switches allow. */
   grant(lease: Lease): void {
     const { links, switches } = this.#world;
     if (lease.degraded) return;
@@ -71,7 +71,7 @@ export class CallJudge {
     }
   }
 
-  /** A switch that is not set refuses nothing. */
+  /** Checks that the switch that refuses a call is set. */
   disabled({ entityId, resource }: ResourceDisabled): void {
     const { switches, links } = this.#world;
     try {
@@ -114,7 +114,7 @@ export class CallJudge {
     return "refused wrongly";
   }
 
-  /** A refusal goes by limits that are stored, or were while a process need not know better. */
+  /** Checks that a refusal uses limits that are stored, or may still be cached. */
   #judgeLimit({ entityId, resource, limitName, limit }: LimitStatus): void {
     const { configs, time } = this.#world;
     const { capacity, refillAmount, refillPeriodSeconds } = limit;
@@ -130,8 +130,8 @@ export class CallJudge {
   }
 
   /**
-   * A wait ends soon after there is enough. Requests that fail take longer, and a refund without
-   * an answer may have been made without the knowledge of its process.
+   * Checks that a wait ends soon after there is enough. Requests that fail take longer, and a
+   * refund without an answer may have been made without the knowledge of its process.
    */
   wait(): void {
     const { refusals, time, judgesRefusals, links, isOnly, disturbedAtMs } = this.#world;
@@ -154,7 +154,7 @@ export class CallJudge {
     return { process: this.#caller.id, sinceMs: this.#startMs, nowMs: time.nowMs };
   }
 
-  /** What the call asks of the buckets of an entity. */
+  /** Lists what the call asks of the buckets of an entity. */
   #wantedOf(entityId: string): Wanted[] {
     const { consume, also } = this.#call;
     return [{ resource: RESOURCE, consume }, ...also].flatMap((part) =>
@@ -166,7 +166,7 @@ export class CallJudge {
   }
 }
 
-/** For each resource, the entities that statuses name. */
+/** Groups the entities that statuses name by resource. */
 function entitiesByResource(statuses: readonly LimitStatus[]): Iterable<ReadonlySet<string>> {
   const byResource = new Map<string, Set<string>>();
   for (const { entityId, resource } of statuses) {
@@ -175,7 +175,7 @@ function entitiesByResource(statuses: readonly LimitStatus[]): Iterable<Readonly
   return byResource.values();
 }
 
-/** The buckets that statuses name, each once. */
+/** Returns the buckets that statuses name, each once. */
 function distinct(statuses: readonly LimitStatus[]): readonly LimitStatus[] {
   const seen = new Set<string>();
   return statuses.filter(({ entityId, resource }) => {

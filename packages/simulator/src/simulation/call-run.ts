@@ -79,7 +79,7 @@ export class CallRun {
     this.outcome = "looked";
   }
 
-  /** `run` refunds everything when its body throws, be it because its signal has aborted. */
+  /** Makes a call by `run` whose body throws, or whose signal aborts: everything is refunded. */
   async #runBody(deed: "throw" | "abort"): Promise<void> {
     const { limiter, timer } = this.#caller;
     const { thinkMs } = this.call;
@@ -206,7 +206,7 @@ export class CallRun {
     books.claim(this.#caller.id, all);
   }
 
-  /** The lease says what it holds of each resource, exactly. */
+  /** Checks that the lease holds exactly these amounts of each resource. */
   #expect(lease: Lease, parts: readonly PlannedPart[]): void {
     if (lease.degraded) return;
     for (const { resource, consume } of parts) {
@@ -238,7 +238,7 @@ export class CallRun {
     }
   }
 
-  /** A refusal that came as an error, from `run`. */
+  /** Records a refusal that came as an error, from `run`. */
   #refused({ violations }: RateLimitExceeded): void {
     try {
       this.outcome = this.#judge.refusal(violations);
@@ -259,12 +259,12 @@ export class CallRun {
   }
 }
 
-/** What a call asks for, by resource. */
+/** Lists what a call asks for, by resource. */
 function partsOf({ consume, also }: PlannedCall): readonly PlannedPart[] {
   return [{ resource: RESOURCE, consume }, ...also];
 }
 
-/** The most that a call can have consumed, whatever has become of it. */
+/** Returns the most that a call can have consumed, whatever its outcome. */
 export function mostOf(call: PlannedCall): Amounts {
   const { entityId, ancestors, deltas } = call;
   const most = new Map<string, number>();
@@ -281,7 +281,7 @@ export function mostOf(call: PlannedCall): Amounts {
   return most;
 }
 
-/** Everything that may end a call; anything else is a bug. */
+/** Whether an error may end a call; any other is a bug. */
 function isExpected(error: unknown): boolean {
   return (
     error instanceof RateLimiterUnavailable ||
@@ -294,7 +294,7 @@ function isExpected(error: unknown): boolean {
   );
 }
 
-/** What was charged, of the entity and of its ancestors. */
+/** Returns what was consumed from the entity and its ancestors. */
 function heldBy(lease: Lease): Amounts {
   const held = new Map<string, number>();
   for (const { entityId, resource, limitName, requested } of lease.statuses) {

@@ -17,7 +17,7 @@ import { entityAt, RESOURCE } from "./population.ts";
 import type { Staff } from "./staff.ts";
 import type { World } from "./world.ts";
 
-/** Where there is no edge in sight, it is looked for again after this time. */
+/** Pause before the next search for an edge when none was found. */
 const LOOK_AGAIN_MS = 300;
 /** Past the turn of a millisecond, whatever the addition of times rounds to. */
 const SURELY_MS = 0.01;
@@ -60,7 +60,7 @@ export class Disturbances {
     return this.#world.table.process().store;
   }
 
-  /** All processes ask at the last millisecond before a token is whole. */
+  /** Lets all processes ask at the last millisecond before a token is whole. */
   #planEdge(endMs: number): void {
     const { time } = this.#world;
     const nowMs = Math.ceil(time.nowMs);

@@ -1,6 +1,6 @@
-/** What has happened, line by line, and one number that stands for all of it. */
+/** Log of the events of a run, line by line, and a hash of it. */
 
-/** Enough for a look at the end of a run; the rest is only counted. */
+/** Maximum number of lines kept: enough to read the end of a run; the rest is only counted. */
 const KEPT = 200_000;
 
 export class EventLog {
@@ -26,7 +26,7 @@ export class EventLog {
     return this.#lines;
   }
 
-  /** The same for the same events in the same order, 53 bits of it. */
+  /** Hash of 53 bits, equal for equal events in equal order. */
   get hash(): string {
     const mixed = (left: number, right: number) =>
       Math.imul(left ^ (left >>> 16), 2_246_822_507) ^

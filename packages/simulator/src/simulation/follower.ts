@@ -19,7 +19,7 @@ export class Follower {
     void this.#follow(process).catch((error: unknown) => this.#world.fail(error));
   }
 
-  /** After everything has settled. */
+  /** Compares the counts, after all work has ended. */
   compare(): void {
     for (const { key, item } of this.#items.values()) {
       if (isDeepStrictEqual(item, this.#world.table.read(key))) continue;

@@ -4,7 +4,7 @@ import type { Random } from "@zae-limiter/limiter/base/random.ts";
 import { pick } from "../draw.ts";
 import { HEALTHY, heated, mildFaults, type Parameters } from "./parameters.ts";
 
-/** Nothing but what these worlds provoke, and a few lost answers in some of the runs. */
+/** Leaves nothing but what these worlds provoke, and a few lost answers in some of the runs. */
 function calm({ minutes, faults }: Parameters): Partial<Parameters> {
   return {
     ...HEALTHY,
@@ -87,7 +87,7 @@ export function several(drawn: Parameters, random: Random): Partial<Parameters> 
   };
 }
 
-/** Everything at once, on what the seed draws: faults, crashes, splits, other limits. */
+/** Combines all of it with what the seed draws: faults, crashes, splits, other limits. */
 export function operated(drawn: Parameters, random: Random): Partial<Parameters> {
   return {
     deletions: false,

@@ -11,7 +11,7 @@ import { between, pick } from "../draw.ts";
 import type { OperatorName } from "./operators/operators.ts";
 import type { WorldName } from "./worlds.ts";
 
-/** What a call does with its lease, or instead of one. */
+/** Acts of a call with its lease, or instead of one. */
 const DEEDS = [
   "commit",
   "rollback",
@@ -47,18 +47,18 @@ export interface Parameters {
   readonly deeds: readonly Deed[];
   /** The longest time for which a call keeps its lease. */
   readonly thinkMs: number;
-  /** Calls come in bursts, with so much silence between them. */
+  /** Silence between bursts of calls. */
   readonly silenceMs: number;
   /** Silence is not part of `minutes`: calls go on after it, burst after burst. */
   readonly silenceIsExtra: boolean;
   readonly faults: Faults;
   readonly crashesPerMinute: number;
-  /** Clocks are wrong by up to so much. */
+  /** Maximum error of clocks. */
   readonly skewMs: number;
-  /** What one key takes; small, so that a few calls are a hot key. */
+  /** Write units per second of one key; small, so that a few calls are throttled. */
   readonly writeUnitsPerSecond: number;
   readonly latencyMs: number;
-  /** One of so many calls deletes its entity. */
+  /** Whether some calls delete their entity. */
   readonly deletions: boolean;
   /** All processes ask at the last millisecond before a token is whole. */
   readonly edges: boolean;
@@ -68,7 +68,7 @@ export interface Parameters {
   readonly reshards: boolean;
   /** Entities are used first, and created below a parent later. */
   readonly latecomers: boolean;
-  /** What operators change while calls are under way. */
+  /** Changes that operators make while calls are under way. */
   readonly operators: readonly OperatorName[];
   /** How often each of them does. */
   readonly operationsPerMinute: number;
@@ -85,7 +85,7 @@ const CALLS_MAX = 1500;
 /** Each of these makes many attempts. */
 const HEATED_CALLS_MAX = 600;
 
-/** What only some of the worlds have. */
+/** Values of parameters that only some of the worlds change. */
 const NOTHING_SPECIAL = {
   world: "any",
   adjustMax: 0,
@@ -102,7 +102,7 @@ const NOTHING_SPECIAL = {
   isHealthy: false,
 } as const satisfies Partial<Parameters>;
 
-/** The parameters of the world "any", on which all others are built. */
+/** Draws the parameters of the world "any", on which all others are built. */
 export function drawParameters(seed: number, minutes: number | undefined): Parameters {
   const random = seededRandom(seed, "parameters");
   const some = (share: number) => random() < share;
@@ -135,7 +135,7 @@ export function drawParameters(seed: number, minutes: number | undefined): Param
   return some(0.35) ? heated(drawn, random) : drawn;
 }
 
-/** One or two large buckets on keys that take little: there will be shards. */
+/** Makes one or two large buckets on keys that take little: there will be shards. */
 export function heated(parameters: Parameters, random: Random): Parameters {
   const { limits, laterLimits, deeds } = parameters;
   const large = (limit: string) => {
@@ -157,7 +157,7 @@ export function heated(parameters: Parameters, random: Random): Parameters {
   };
 }
 
-/** Mostly small and odd, so that remainders matter; sometimes so large that products do not fit. */
+/** Draws a limit, mostly small and odd, so that remainders matter; sometimes very large. */
 export function drawLimit(random: Random, name: string): string {
   const period = pick(random, ["sec", "sec", "7sec", "13sec", "min", "hour", "day"]);
   const amount = pick(random, [1, 2, 3, 7, 10, 31, 100, 997, 10_000, 999_999_999]);
@@ -165,7 +165,7 @@ export function drawLimit(random: Random, name: string): string {
   return `${name}:${amount}/${period}${burst}`;
 }
 
-/** Often only one of the limits changes: the others must not notice. */
+/** Draws changed limits; often only one changes, which must not affect the others. */
 function drawLater(random: Random, names: readonly string[]): readonly string[] {
   const kept = names.filter((name) => name === "a" || random() < 0.8);
   return kept.map((name) => drawLimit(random, name));

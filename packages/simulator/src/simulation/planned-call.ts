@@ -7,7 +7,7 @@ import type { Deed } from "./parameters.ts";
 /** Whole tokens by limit name. */
 export type Tokens = Readonly<Record<string, number>>;
 
-/** What a call consumes of one resource. */
+/** The amounts that a call consumes of one resource. */
 export interface PlannedPart {
   readonly resource: string;
   readonly consume: Tokens;

@@ -16,12 +16,12 @@ export function ancestorsOf(entityId: string, family: Family): string[] {
   return Array.from({ length: position }, (_, at) => entityAt(position - 1 - at));
 }
 
-/** The names of what entities use, the main one first. */
+/** Returns the names of the resources that entities use, the main one first. */
 export function resourcesOf({ resources }: Pick<Parameters, "resources">): string[] {
   return [RESOURCE, ...Array.from({ length: resources - 1 }, (_, at) => `${RESOURCE}${at + 2}`)];
 }
 
-/** The arguments that create all entities, ancestors first. Those that may be moved all cascade. */
+/** Returns the arguments that create all entities, ancestors first. Movable ones cascade. */
 export function entitiesOf(parameters: Pick<Parameters, "entities" | "family" | "operators">) {
   const { entities, family, operators } = parameters;
   const moves = operators.includes("move");

@@ -10,16 +10,16 @@ export interface SeedsOptions {
   readonly runs: number;
   /** Virtual minutes of each run; drawn by the seed when absent. */
   readonly minutes?: number | undefined;
-  /** What the runs look for; "all": one world after the other. Default "any". */
+  /** World of the runs; "all": one world after the other. Default "any". */
   readonly world?: WorldName | "all" | undefined;
   /** Whether a wrong refusal breaks a rule, which is the default, or is only counted. */
   readonly judgesRefusals?: boolean | undefined;
-  /** Told of each run that is over. */
+  /** Called after each run. */
   readonly onRun?: (report: RunReport) => void;
   readonly isStopped?: () => boolean;
 }
 
-/** What the runs of all seeds came to. */
+/** Result of the runs of all seeds. */
 export interface SeedsReport {
   readonly runs: number;
   readonly calls: number;
@@ -60,7 +60,7 @@ export async function simulateSeeds(options: SeedsOptions): Promise<SeedsReport>
   return { ...sums, failure: undefined };
 }
 
-/** The seed decides where all worlds are asked for, so that it alone tells what is run. */
+/** Returns the world; for "all" the seed decides, so that the seed alone repeats a run. */
 function worldOf(world: WorldName | "all", seed: number): WorldName {
   return world === "all" ? (WORLD_NAMES[seed % WORLD_NAMES.length] as WorldName) : world;
 }

@@ -1,4 +1,4 @@
-/** Looks for the simplest run that still fails in the same way. */
+/** Searches for the simplest run that still fails in the same way. */
 
 import type { Faults } from "@zae-limiter/testing/table/faults.ts";
 import type { Parameters } from "./parameters.ts";
@@ -45,7 +45,7 @@ async function simplest(report: RunReport, isStopped: () => boolean): Promise<Ru
   return best;
 }
 
-/** The lines that show a violation: those of the bucket it is about, and how calls ended. */
+/** Returns the lines that show a violation: those of its bucket, and how calls ended. */
 function tellingLines({ log, violation }: RunReport): readonly string[] {
   if (log.length <= LINES_MAX) return log;
   const bucket = / of (\S+ \S+)/.exec(violation?.subject ?? "")?.[1] ?? violation?.subject ?? "";
@@ -58,7 +58,7 @@ function tellingLines({ log, violation }: RunReport): readonly string[] {
   return (telling.length > 1 ? telling : log).slice(-LINES_MAX);
 }
 
-/** Each a little simpler than the one given, the most promising first. */
+/** Yields parameters that are a little simpler than the given ones, the most promising first. */
 function* simpler(parameters: Parameters): Generator<Parameters> {
   yield* withLessTime(parameters);
   yield* withFewerFaults(parameters);
@@ -70,7 +70,7 @@ function* simpler(parameters: Parameters): Generator<Parameters> {
   if (parameters.minutes > MINUTES_MIN) yield { ...parameters, minutes: parameters.minutes * 0.9 };
 }
 
-/** What nothing special is. */
+/** The simplest values of parameters. */
 const PLAIN = {
   family: "none",
   deletions: false,

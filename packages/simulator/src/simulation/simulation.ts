@@ -18,11 +18,11 @@ import { ancestorsOf, entitiesOf, entityAt, RESOURCE, resourcesOf } from "./popu
 import { KNOWN_MS, Staff } from "./staff.ts";
 import { World } from "./world.ts";
 
-/** What one run came to. */
+/** Result of one run. */
 export interface RunReport {
   readonly parameters: Parameters;
   readonly violation: Violation | undefined;
-  /** Of the log: the same parameters lead to the same one. */
+  /** Hash of the log; equal parameters lead to an equal hash. */
   readonly hash: string;
   readonly events: number;
   readonly calls: number;
@@ -206,7 +206,7 @@ class Simulation {
     };
   }
 
-  /** The other resources of a call, in any order; often there are none. */
+  /** Draws the other resources of a call, in any order; often there are none. */
   #drawOthers(names: readonly string[]): PlannedPart[] {
     const { resources, amountMax } = this.#parameters;
     if (resources === 1) return [];
@@ -222,7 +222,7 @@ class Simulation {
     });
   }
 
-  /** Where entities are moved or created late, any other one may be an ancestor. */
+  /** Lists the possible ancestors: all others, if entities are moved or created late. */
   #ancestorsOf(entityId: string, family: Parameters["family"]): readonly string[] {
     const { entities, operators, latecomers } = this.#parameters;
     if (!latecomers && !operators.includes("move")) return ancestorsOf(entityId, family);
@@ -251,7 +251,7 @@ class Simulation {
     });
   }
 
-  /** Everything settles, and then the books are closed. */
+  /** Waits for the end of all work, and then closes the books. */
   async #end(): Promise<void> {
     const { time, books, table } = this.#world;
     table.faults = {};

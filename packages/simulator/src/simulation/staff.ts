@@ -57,12 +57,12 @@ export class Staff {
     return this.#workers;
   }
 
-  /** Another process, as soon as the table lets it in. */
+  /** Starts another process, as soon as the table accepts it. */
   async hire(): Promise<void> {
     this.#workers.push(await this.#open());
   }
 
-  /** A process that makes no calls and never crashes. */
+  /** Starts a process that makes no calls and never crashes. */
   operator(): Promise<Caller> {
     return this.#open();
   }
@@ -106,7 +106,7 @@ export class Staff {
     });
   }
 
-  /** One process is gone, at whatever it was waiting for; another one takes its place. */
+  /** Crashes a process, whatever it is waiting for; another one takes its place. */
   crash(): void {
     if (this.#workers.length === 0) return;
     const at = Math.floor(this.#random() * this.#workers.length);

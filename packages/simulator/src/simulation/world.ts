@@ -28,7 +28,7 @@ export interface WorldOptions {
   readonly keepsLog: boolean;
   /** `false`: nothing is written down, for runs that are too long for it. */
   readonly logs?: boolean;
-  /** By how much the clocks of two processes may differ. */
+  /** Maximum difference of the clocks of two processes. */
   readonly skewMs: number;
   /** After so long every process knows what is stored for levels. */
   readonly knownMs?: number;
@@ -64,7 +64,7 @@ export class World {
   readonly #logs: boolean;
   readonly #moments = new Moments();
   readonly #returns = new Returns();
-  /** By bucket: its first shard, as it was last written. */
+  /** The first shard of each bucket, as it was last written. */
   readonly #newest = new Map<string, { readonly PK: string; readonly image: ShardImage }>();
   readonly #debts = new Map<string, bigint>();
   #stop: () => void = () => {};
@@ -107,12 +107,12 @@ export class World {
     this.#debts.set(id, (this.#debts.get(id) ?? 0n) + BigInt(milli));
   }
 
-  /** The first shard of a bucket as it is stored; `undefined` when there is none. */
+  /** Returns the first shard of a bucket as it is stored; `undefined` when there is none. */
   newest(bucket: string): { readonly PK: string; readonly image: ShardImage } | undefined {
     return this.#newest.get(bucket);
   }
 
-  /** Only the first counts: what follows may follow from it. */
+  /** Records an error. Only the first counts: later ones may follow from it. */
   fail(error: unknown): void {
     if (this.violation !== undefined) return;
     this.violation =

@@ -1,6 +1,6 @@
 /**
- * Worlds: the parameters of a run that looks for one kind of trouble. "any" has a little of
- * everything; each other world provokes what "any" meets too rarely, and keeps the rest.
+ * Worlds: the parameters of a run that searches for one kind of trouble. "any" has a little of
+ * everything; each other world provokes what is too rare in "any", and keeps the rest.
  */
 
 import type { Random } from "@zae-limiter/limiter/base/random.ts";
@@ -18,7 +18,7 @@ import {
 } from "./parameters.ts";
 
 /**
- * The names of the worlds, for `simulateSeeds`: what a run looks for.
+ * The names of the worlds, for `simulateSeeds`: the kind of trouble a run searches for.
  */
 export const WORLD_NAMES = [
   "any",
@@ -41,7 +41,7 @@ export const WORLD_NAMES = [
 /** The name of a world that runs are made in. */
 export type WorldName = (typeof WORLD_NAMES)[number];
 
-/** What a world changes in the parameters that its seed has drawn. */
+/** Changes the parameters that a seed has drawn, for one world. */
 type Draw = (drawn: Parameters, random: Random) => Partial<Parameters>;
 
 const WORLDS: Readonly<Record<WorldName, Draw>> = {
@@ -63,14 +63,14 @@ const WORLDS: Readonly<Record<WorldName, Draw>> = {
   operated,
 };
 
-/** The parameters that a seed draws in a world. */
+/** Draws the parameters of a seed in a world. */
 export function drawWorld(world: WorldName, seed: number, minutes: number | undefined): Parameters {
   const drawn = drawParameters(seed, minutes);
   const random = seededRandom(seed, `world ${world}`);
   return { ...drawn, ...WORLDS[world](drawn, random), world };
 }
 
-/** Small buckets with large debts, and silences around their time to live, which is an hour. */
+/** Draws small buckets with large debts, and silences around their time to live, an hour. */
 function expiring({ limits, minutes, deeds }: Parameters, random: Random): Partial<Parameters> {
   return {
     limits: limits.map((limit) => {
@@ -178,7 +178,7 @@ function lost({ limits }: Parameters, random: Random): Partial<Parameters> {
   };
 }
 
-/** Many processes that ask for the same token, one milli-token before it is there. */
+/** Draws many processes that ask for one token, one milli-token before it is there. */
 function edges(_: Parameters, random: Random): Partial<Parameters> {
   return {
     ...HEALTHY,
@@ -245,8 +245,8 @@ function scarce({ limits, minutes }: Parameters, random: Random): Partial<Parame
 }
 
 /**
- * One process in which calls wait for what other calls of it refund. In half of the runs some wait
- * for one limit, some for another one, and some for both.
+ * Draws one process in which calls wait for what other calls of it refund. In half of the runs some
+ * wait for one limit, some for another one, and some for both.
  */
 function waits({ minutes }: Parameters, random: Random): Partial<Parameters> {
   const one = [pick(random, ["a:1/2sec", "a:2/5sec", "a:3/8sec"])];

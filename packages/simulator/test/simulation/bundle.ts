@@ -8,7 +8,7 @@ import type { Plugin } from "esbuild";
 const ROOT = fileURLToPath(new URL("../../../..", import.meta.url));
 const SCRIPT = new URL("../../src/command/bundle.mjs", import.meta.url).href;
 
-/** One text of one file, and what stands there instead. */
+/** A text of a file, and its replacement. */
 export interface Change {
   readonly file: string;
   readonly from: string;

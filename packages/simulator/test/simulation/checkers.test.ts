@@ -25,7 +25,7 @@ interface Held {
   readonly cp?: number;
 }
 
-/** A bucket of ten tokens that gains one per second. Amounts in tokens, times in seconds. */
+/** Returns a bucket of ten tokens that gains one a second; amounts in tokens, times in seconds. */
 function bucket({ tk, tc, rf = 0, rr = 0, shard = 0, count = 1, cp = 10 }: Held): Item {
   return {
     PK: `ns/BUCKET#e#api#${shard}`,

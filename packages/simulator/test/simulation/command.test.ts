@@ -12,7 +12,7 @@ interface Ended {
   readonly stderr: string;
 }
 
-/** `onStderr`: sees what has been said so far. */
+/** Runs the command; `onStderr` gets what it has printed so far. */
 function run(args: readonly string[], onStderr?: (text: string, stop: () => void) => void) {
   return new Promise<Ended>((resolve, reject) => {
     const child = spawn(process.execPath, [SCRIPT, ...args], { stdio: ["ignore", "pipe", "pipe"] });

@@ -1,8 +1,8 @@
 /**
  * Mutants: libraries that are broken on purpose, each in a way that ordinary tests might miss.
  *
- * A mutant is a few texts of the sources and what stands there instead. When the sources change,
- * `mutant-texts.test.ts` tells which texts are gone: read `breaks`, which says what the mutant does
+ * A mutant is a few texts of the sources and their replacements. When the sources change,
+ * `mutant-texts.test.ts` shows which texts are gone: read `breaks`, which says what the mutant does
  * in words that hold for any code, find the place that does this now, and change `changes`. When no
  * place does it any more, the mutant goes, with a sentence in `HARMLESS`.
  */
@@ -14,10 +14,10 @@ import { OPERATOR_MUTANTS } from "./operator-mutants.ts";
 
 export interface Mutant {
   readonly name: string;
-  /** What the mutant does, whatever the code looks like. */
+  /** The mutant's effect, in words that hold for any code. */
   readonly breaks: string;
   readonly changes: readonly Change[];
-  /** Where it is looked for. */
+  /** The world that catches it. */
   readonly world: WorldName;
   /** The rules it breaks; another one may be noticed first. */
   readonly caughtBy: readonly CheckerName[];
@@ -69,7 +69,7 @@ const ARITHMETIC: readonly Mutant[] = [
   },
 ];
 
-/** What holds while other clients, clocks and the network are at work. */
+/** Mutants of rules that hold while other clients, clocks and the network are at work. */
 const RACES: readonly Mutant[] = [
   {
     name: "unknown-write-refunded",

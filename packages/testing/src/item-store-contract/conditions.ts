@@ -20,7 +20,7 @@ const PASSING: Readonly<Record<"below" | "equal" | "above", readonly Operator[]>
 
 const TWO_53 = 2n ** 53n;
 
-/** The stored value, the given one, and where the stored one stands. */
+/** The stored value, the given one, and how the stored one compares. */
 const ORDERED: readonly (readonly [Comparable, Comparable, keyof typeof PASSING])[] = [
   [5, 6, "below"],
   [5, 5, "equal"],

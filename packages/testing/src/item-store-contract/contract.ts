@@ -63,7 +63,7 @@ export function itemStoreContract(
 }
 
 /**
- * The part of the contract that depends on the indexes of the table.
+ * Declares the tests of the contract that depend on the indexes of the table.
  *
  * @internal Only tests use it.
  */

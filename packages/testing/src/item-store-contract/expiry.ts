@@ -10,7 +10,7 @@ const DAY_MS = 86_400_000;
 export function expiryContract(subject: Subject): void {
   const { expect, test, testUnless } = subject.cases;
   const timed = testUnless(subject.options.noTimePasses);
-  /** The store's own time, in seconds, read from its feed: no test reads a clock. */
+  /** Reads the store's own time, in seconds, from its feed: no test reads a clock. */
   const storeSeconds = async (): Promise<number> => {
     const { PK } = await subject.stored();
     for await (const record of allChanges()) {

@@ -17,7 +17,7 @@ function images({ before, after }: ChangeRecord): Images {
 
 export function feedContract(subject: Subject): void {
   const { beforeAll, describe, expect, test, testUnless } = subject.cases;
-  /** The first `count` records of items in these partitions. */
+  /** Reads the first `count` records of items in these partitions. */
   const take = async (
     count: number,
     partitions: readonly string[],
@@ -53,11 +53,11 @@ export function feedContract(subject: Subject): void {
     return { feed, first: await first };
   };
 
-  /** What the first changes of one item were. */
+  /** Returns the images of an item in its first changes. */
   const imagesOf = async (count: number, { PK }: Key) =>
     (await take(count, [PK], start)).map(images);
 
-  /** Where the tests start to read: a feed from there is deterministic on every store. */
+  /** Position at which tests start to read; a feed from there is deterministic on every store. */
   let start: { readonly after: string };
   beforeAll(async () => {
     const { feed, first } = await attach();

@@ -87,7 +87,7 @@ export function namesContract(subject: Subject): void {
 
   test("no name is taken for another", async () => {
     const key = subject.key();
-    // `ttl` among them, which the store looks at: far in the future.
+    // One of them is `ttl`, which the store acts on: it is far in the future.
     const attributes = Object.fromEntries(NAMES.map((name, at) => [name, at]));
     const item = itemWith(key, { ...attributes, ttl: 4_000_000_000 });
     await subject.store.put(item);

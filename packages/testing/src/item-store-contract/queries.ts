@@ -144,7 +144,7 @@ export function queriesContract(subject: Subject): void {
   });
 }
 
-/** Any fixed order that is not the order of the keys. */
+/** Returns a number that orders keys in a fixed way, other than their own order. */
 function hash(text: string): number {
   return [...text].reduce((sum, letter) => (sum * 31 + (letter.codePointAt(0) ?? 0)) % 97, 7);
 }

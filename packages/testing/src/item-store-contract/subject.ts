@@ -1,4 +1,4 @@
-/** What a contract test works with: a store, and keys that no other test uses. */
+/** The subject of a contract test: a store, and keys that no other test uses. */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { inspect } from "node:util";
@@ -22,7 +22,7 @@ export interface OpenedStore {
   /** The store, or the table that one is made of. */
   readonly store: ItemStore | ItemTable;
   /**
-   * Lets time pass for the store; without it, `noTimePasses` says why. A table is told the time
+   * Lets time pass for the store; without it, `noTimePasses` says why. A table gets the time
    * with each commit, and needs none of it.
    */
   readonly advance?: (milliseconds: number) => void;
@@ -32,18 +32,18 @@ export interface OpenedStore {
 
 type OpenedItemStore = OpenedStore & { readonly store: ItemStore };
 
-/** What the suite must know about a store before it is open. */
+/** Properties of a store that the suite needs before the store is open. */
 export interface ContractOptions {
   /** How many items a large partition holds: more than a batch (25). Default 130. */
   readonly many?: number;
   /**
-   * What GSI2 copies. A table in the shape of the Python library copies `ALL`, and the tests then
-   * ask only for the keys.
+   * Attributes that GSI2 copies. A table in the shape of the Python library copies `ALL`, and the
+   * tests then check only the keys.
    */
   readonly gsi2Projection?: "ALL" | "KEYS_ONLY";
   /** Why writes without a change appear in the feed, where they do: that test is skipped. */
   readonly unchangedAppear?: string | undefined;
-  /** Why the store cannot be told the time: the tests of expiry are skipped then. */
+  /** Reason why time cannot be set for the store; the tests of expiry are then skipped. */
   readonly noTimePasses?: string | undefined;
 }
 
@@ -88,7 +88,7 @@ export class Subject {
     await sleep(PAUSE_MS);
   }
 
-  /** A token that no other transaction uses. */
+  /** Returns a token that no other transaction uses. */
   token(): string {
     return crypto.randomUUID();
   }
@@ -111,7 +111,7 @@ export class Subject {
     return this.#open.close();
   }
 
-  /** A partition of its own, so that all tests can share one table. */
+  /** Returns a new partition, so that all tests can share one table. */
   partition(): string {
     return `${this.token()}/ENTITY#user-1`;
   }
@@ -120,7 +120,7 @@ export class Subject {
     return { PK: this.partition(), SK: "#META" };
   }
 
-  /** An item that is stored. */
+  /** Stores an item with these attributes and returns it. */
   async stored(attributes: Readonly<Record<string, Value>> = {}): Promise<Item> {
     const item = itemWith(this.key(), attributes);
     await this.store.put(item);
@@ -151,7 +151,7 @@ export class Subject {
     return this.store.getMany(keys, { consistent: true });
   }
 
-  /** All items that a query finds. */
+  /** Returns all items that a query finds. */
   find(query: Query): Promise<Item[]> {
     return collect(this.store.query(query));
   }
@@ -162,7 +162,7 @@ export class Subject {
   }
 }
 
-/** A spread would not copy an attribute named `__proto__` from a literal; entries do. */
+/** Builds an item from entries: a spread would not copy an attribute named `__proto__`. */
 export function itemWith(key: Key, attributes: Readonly<Record<string, Value>>): Item {
   return Object.fromEntries([
     ["PK", key.PK],
@@ -171,27 +171,27 @@ export function itemWith(key: Key, attributes: Readonly<Record<string, Value>>):
   ]) as unknown as Item;
 }
 
-/** One attribute under any name. */
+/** Returns an object with one attribute, of any name. */
 export function attribute<T extends Value>(name: string, value: T): Record<string, T> {
   return Object.fromEntries([[name, value]]);
 }
 
-/** The numbers 0, 1, 2 ... below `count`. */
+/** Returns the numbers 0, 1, 2 ... below `count`. */
 export function range(count: number): number[] {
   return Array.from({ length: count }, (_, position) => position);
 }
 
-/** A number as text that sorts like the number. */
+/** Returns a number as text that sorts like the number. */
 export function padded(position: number): string {
   return String(position).padStart(5, "0");
 }
 
-/** A value in the name of a test. */
+/** Formats a value for the title of a test. */
 export function show(value: Value): string {
   return value instanceof Set || typeof value === "bigint" ? inspect(value) : JSON.stringify(value);
 }
 
-/** All that an iteration hands out. */
+/** Collects all values of an iteration. */
 export async function collect<T>(iterable: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
   for await (const one of iterable) all.push(one);

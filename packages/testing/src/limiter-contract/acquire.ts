@@ -200,7 +200,7 @@ export function acquireContract(store: StoreUnderTest): void {
 export function statusesContract(store: StoreUnderTest): void {
   const { expect, testEach } = store.cases;
 
-  /** Everything that is told on the way, in words that do not depend on the store. */
+  /** Returns all events and statuses of a run, in words that do not depend on the store. */
   async function story(speculativeWrites: boolean): Promise<string[][]> {
     const { limiter, repo, time } = await store.open({ speculativeWrites });
     await repo.entities.create({ id: "team" });

@@ -9,7 +9,7 @@ export interface Milli {
   readonly consumed: number;
 }
 
-/** Balance and consumption of a limit, to the milli; `undefined` when there is no bucket. */
+/** Reads balance and consumption of a limit in milli-tokens; `undefined` without a bucket. */
 export async function milliOf(
   { repo }: Subject,
   entityId: string,

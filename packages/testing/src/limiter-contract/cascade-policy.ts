@@ -9,7 +9,7 @@ const R = "gpt-4";
 const LIMITS = ["rpd:100/day"];
 const CALL = { entityId: "key-1", resource: R, consume: { rpd: 1 } };
 
-/** A tree `top > org > key-1` in which nothing cascades by itself. */
+/** Opens a store with a tree `top > org > key-1` in which nothing cascades by itself. */
 async function opened(store: StoreUnderTest, cascade = false): Promise<Subject> {
   const subject = await store.open();
   const { repo } = subject;

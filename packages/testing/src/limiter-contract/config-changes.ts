@@ -18,7 +18,7 @@ const LEVELS: [string, (repo: Repository, limits: string[]) => Promise<void>][] 
   ["entity", (repo, limits) => repo.limits.setEntity("user-1", limits, OWN)],
 ];
 
-/** The limits of the bucket, as `name tokens/capacity`. */
+/** Lists the limits of the bucket as `name tokens/capacity`. */
 async function bucket({ repo }: Subject, entityId = "user-1"): Promise<string[]> {
   const states = await repo.buckets.list(entityId, { resource: RESOURCE });
   return states.map((state) => `${state.limitName} ${state.tokens}/${state.limit}`).sort();

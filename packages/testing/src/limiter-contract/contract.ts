@@ -93,7 +93,7 @@ export function limiterContract(
 }
 
 /**
- * The part of the contract that is about single acquires.
+ * Declares the tests of the contract that are about single acquires.
  *
  * @internal Only tests use it.
  */

@@ -9,7 +9,7 @@ const TTL_MS = 60_000;
 const WARM = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 1 } };
 const GIVEN = { ...WARM, entityId: "key-2", limits: ["rpm:1000"] };
 
-/** A live limiter with warm buckets, and another client that manages namespaces. */
+/** Opens a limiter with warm buckets, and another client that manages namespaces. */
 async function opened(store: StoreUnderTest): Promise<{ live: Subject; admin: Subject }> {
   const live = await store.open();
   await live.repo.limits.setSystem(["rpm:1000"]);

@@ -10,12 +10,12 @@ const USER = { entityId: "user-1", resource: "gpt-4" };
 const MEASURED = new Set(["durationMs", "acquireId", "local"]);
 const RPM = { ...USER, limits: ["rpm:10"] };
 
-/** Requests are looked at where they matter. */
+/** Removes the events of requests; tests that need them read them all. */
 function withoutCalls(events: readonly LimiterEvent[]): LimiterEvent[] {
   return events.filter(({ type }) => type !== "call");
 }
 
-/** An event with the types of what differs from run to run, and with the figures of statuses. */
+/** Shows an event: types for values that differ from run to run, and figures of statuses. */
 function shown(event: LimiterEvent): Record<string, unknown> {
   const members = Object.entries(event).map(([name, value]: [string, unknown]) => [
     name,

@@ -21,7 +21,7 @@ export async function left(subject: Subject, ...ids: string[]): Promise<(number 
   return found.map((milli) => (milli === undefined ? "-" : milli.balance / 1000));
 }
 
-/** Net consumption of `rpm` for each, in tokens. */
+/** Reads the net consumption of `rpm` of each entity, in tokens. */
 export async function used(subject: Subject, ...ids: string[]): Promise<(number | "-")[]> {
   const found = await Promise.all(ids.map((id) => milliOf(subject, id, RESOURCE, "rpm")));
   return found.map((milli) => (milli === undefined ? "-" : milli.consumed / 1000));

@@ -1,4 +1,4 @@
-/** What a lease can do with what was taken, and what it must not. */
+/** Tests of leases: adjusting, committing and refunding, and the calls that are refused. */
 
 import { LeaseExpiredError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";

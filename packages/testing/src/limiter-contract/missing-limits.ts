@@ -12,13 +12,13 @@ const RESOURCE = "gpt-4";
 const KEY = { entityId: "key-1", resource: RESOURCE };
 const BOTH = { ...KEY, consume: { rpm: 1, tpm: 500 } };
 
-/** The resource has both limits; the entity has limits of its own, and lacks `tpm`. */
+/** Sets both limits for the resource, and for the entity limits without `tpm`. */
 async function raised(subject: Subject): Promise<void> {
   await subject.repo.limits.setResource(RESOURCE, ["rpm:10", "tpm:1000"]);
   await subject.repo.limits.setEntity("key-1", ["rpm:100"], { resource: RESOURCE });
 }
 
-/** Net consumption in tokens; `undefined` where there is no such limit in the bucket. */
+/** Reads the net consumption in tokens; `undefined` when the bucket has no such limit. */
 async function used(subject: Subject, entityId: string, name: string): Promise<number | undefined> {
   const milli = await milliOf(subject, entityId, RESOURCE, name);
   return milli === undefined ? undefined : milli.consumed / 1000;

@@ -1,4 +1,4 @@
-/** How calls end, for tests that look at the error. */
+/** How calls end, for tests that check the error. */
 
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { RateLimitExceeded } from "@zae-limiter/limiter/domain/errors/rate-limit-exceeded.ts";
@@ -9,7 +9,7 @@ export function fail(message: string): never {
   throw new Error(message);
 }
 
-/** What the call is rejected with. */
+/** Returns the error that the call is rejected with. */
 export async function failureOf(call: Promise<unknown>): Promise<unknown> {
   return call.then(
     () => fail("the call went well"),
@@ -17,21 +17,21 @@ export async function failureOf(call: Promise<unknown>): Promise<unknown> {
   );
 }
 
-/** The refusal of a call that does not fit. */
+/** Returns the refusal of a call that does not fit. */
 export async function refusalOf(call: Promise<unknown>): Promise<RateLimitExceeded> {
   const error = await failureOf(call);
   if (!(error instanceof RateLimitExceeded)) throw error;
   return error;
 }
 
-/** The error of a call that could never be right. */
+/** Returns the error of a call that could never be right. */
 export async function invalidityOf(call: Promise<unknown>): Promise<ValidationError> {
   const error = await failureOf(call);
   if (!(error instanceof ValidationError)) throw error;
   return error;
 }
 
-/** What `act` throws at once. */
+/** Returns the error that `act` throws synchronously. */
 export function thrownBy(act: () => unknown): unknown {
   try {
     act();

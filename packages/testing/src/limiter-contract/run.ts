@@ -11,7 +11,7 @@ const RESOURCE = "gpt-4";
 const USER = { entityId: "user-1", resource: RESOURCE };
 const REQUEST = { ...USER, limits: ["rpm:100", "tpm:1000"], consume: { rpm: 1, tpm: 500 } };
 
-/** `rpm` and `tpm` in tokens: what is left, and what was consumed. */
+/** Reads what is left of `rpm` and `tpm` and what was consumed, in tokens. */
 async function books(subject: Subject): Promise<string> {
   const [rpm, tpm] = await Promise.all(
     ["rpm", "tpm"].map((name) => milliOf(subject, "user-1", RESOURCE, name)),

@@ -1,4 +1,4 @@
-/** What a test of the limiter works with: clients of one store, in a namespace of its own. */
+/** The subject of a test of the limiter: clients of one store, in a new namespace. */
 
 import type { RateLimiterOptions } from "@zae-limiter/limiter/acquire/limiter-options.ts";
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
@@ -24,7 +24,7 @@ export interface OpenedLimiterStore {
   close(): Promise<void>;
 }
 
-/** What the suite must know about a store before it is open. */
+/** Properties of a store that the suite needs before the store is open. */
 export interface LimiterContractOptions {
   /**
    * Why the store is too slow for all tests: those of the numbered rules in the list of behaviour
@@ -105,12 +105,12 @@ export class StoreUnderTest {
     this.#opened = opened;
   }
 
-  /** All variants of a case; on a slow store the first two. */
+  /** Returns all variants of a case; on a slow store the first two. */
   variants<T>(all: readonly T[]): readonly T[] {
     return this.slow === undefined ? all : all.slice(0, 2);
   }
 
-  /** A limiter in a new namespace, or in the one that is named. It is closed after the test. */
+  /** Opens a limiter in a new or the given namespace; it is closed after the test. */
   async open(options: SubjectOptions = {}): Promise<Subject> {
     const store = this.#opened;
     if (store === undefined) throw new Error("The store is not open yet");
@@ -119,7 +119,7 @@ export class StoreUnderTest {
     return subject;
   }
 
-  /** Another client of the same namespace, at the same time. */
+  /** Opens another client of the same namespace, at the same time. */
   another(subject: Subject, options: SubjectOptions = {}): Promise<Subject> {
     return this.open({ time: subject.time, namespace: subject.repo.namespaceName, ...options });
   }

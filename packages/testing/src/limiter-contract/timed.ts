@@ -4,7 +4,7 @@ import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import type { VirtualTime } from "../time/virtual-time.ts";
 
-/** Lets virtual time stand still during the calls that a limiter makes. */
+/** Stops virtual time during the calls that a limiter makes. */
 export function timed(repository: Repository, time: VirtualTime): Repository {
   const internals = repository[INTERNALS];
   const watched = {
@@ -17,7 +17,7 @@ export function timed(repository: Repository, time: VirtualTime): Repository {
   });
 }
 
-/** Whatever it promises is under way until it is done. */
+/** Wraps an object so that time does not pass while one of its promises is pending. */
 function watch<T extends object>(object: T, time: VirtualTime): T {
   return new Proxy(object, {
     get: (target, name) => {
@@ -31,7 +31,7 @@ function watch<T extends object>(object: T, time: VirtualTime): T {
   });
 }
 
-/** A member as its owner sees it: private fields are not reached through a proxy. */
+/** Returns a member bound to its owner: private fields are not reached through a proxy. */
 function member(target: object, name: string | symbol): unknown {
   const found: unknown = Reflect.get(target, name, target);
   return typeof found === "function" ? found.bind(target) : found;

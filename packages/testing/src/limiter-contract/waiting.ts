@@ -13,7 +13,7 @@ const DRAIN = { ...RPS, consume: { rps: 10 } };
 export function waitingContract(store: StoreUnderTest): void {
   const { expect, extra, test } = store.cases;
 
-  /** A limiter whose bucket is empty, and the times at which calls were served. */
+  /** Opens a limiter whose bucket is empty, with the times at which calls were served. */
   async function drained(): Promise<Subject & { served: string[]; ask: typeof ask }> {
     const subject = await store.open({ virtualTimer: true });
     const { limiter, time } = subject;

@@ -16,11 +16,11 @@ export interface Landing {
 export interface TableCall {
   readonly process: number;
   readonly operation: string;
-  /** What the clock of the process said when it made the call. */
+  /** Time of the process's own clock when it made the call. */
   readonly plannedMs: number;
   /** Calls with the same token are one call. */
   readonly token: string | undefined;
-  /** What it has done, in all its attempts. */
+  /** Effects of all its attempts. */
   readonly landings: Landing[];
 }
 
@@ -41,7 +41,7 @@ export interface TableObserver {
   missed?(call: TableCall, key: Key): void;
   /** The process received the answer that its call was done. */
   answered?(call: TableCall): void;
-  /** The request could never work, and the process was told so. */
+  /** The request could never work, and the process got the error. */
   refused?(call: TableCall, error: Error): void;
   /** The process received an error, or no answer at all. */
   unanswered?(call: TableCall): void;

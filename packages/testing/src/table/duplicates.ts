@@ -3,7 +3,7 @@
 import type { Random } from "@zae-limiter/limiter/base/random.ts";
 import type { ChangeRecord } from "@zae-limiter/limiter/storage/item-store.ts";
 
-/** A batch that is repeated has at most so many records. */
+/** Maximum number of records of a batch that is repeated. */
 const AGAIN_MAX = 3;
 
 export function withDuplicates(

@@ -19,7 +19,7 @@ export type FailureKind =
   | "refused"
   | "timeout";
 
-/** What a client learns from a failed attempt. */
+/** Result of a failed attempt, as the client sees it. */
 export interface Failure {
   readonly kind: FailureKind;
   readonly reason: UnavailableReason;
@@ -69,7 +69,7 @@ export function failureOf(kind: FailureKind): Failure {
   return FAILURES[kind];
 }
 
-/** As the adapter for DynamoDB raises it. */
+/** Builds the error that the adapter for DynamoDB throws. */
 export function unavailable(
   { reason, keyRange, cause }: Failure,
   operation: string,
@@ -114,7 +114,7 @@ interface AwsFields {
   readonly [field: string]: unknown;
 }
 
-/** An error with the fields of one of the SDK. */
+/** Builds an error with the fields of one of the SDK. */
 function awsError({ name, message, status, ...fields }: AwsFields): Error {
   const metadata = status === undefined ? {} : { $metadata: { httpStatusCode: status } };
   return Object.assign(new Error(message), { name, ...fields, ...metadata });

@@ -1,10 +1,10 @@
-/** What may go wrong at the table, as data. Shares are of requests, from 0 to 1. */
+/** Faults of the table, as data. Shares are of requests, from 0 to 1. */
 
 /** Absent: never. */
 export interface Faults {
   /** The request is executed and its response is lost: the client runs into its timeout. */
   readonly lostResponses?: number;
-  /** The request never arrives; the client cannot tell the difference. */
+  /** The request never arrives; to the client this is the same as a lost answer. */
   readonly lostRequests?: number;
   /** Answered with status 500, half of the time after it was done. */
   readonly serverErrors?: number;

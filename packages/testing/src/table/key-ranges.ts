@@ -15,11 +15,11 @@ export interface Throughput {
   readonly writeUnitsPerSecond: number;
   /** Read units that one key takes per second. */
   readonly readUnitsPerSecond: number;
-  /** The same for the key ranges of an index. */
+  /** Write units per second of each key range of an index. */
   readonly indexWriteUnitsPerSecond: number;
   /** How many seconds of unused throughput a key range saves up. */
   readonly burstSeconds: number;
-  /** A collection that was throttled for so many seconds is cut in two. */
+  /** Seconds of throttling after which a collection is cut in two. */
   readonly heatSplitSeconds: number;
 }
 
@@ -35,7 +35,7 @@ export const DYNAMODB_THROUGHPUT: Throughput = Object.freeze({
   heatSplitSeconds: 60,
 });
 
-/** What is left of one key range. */
+/** Capacity left in one key range. */
 interface Meter {
   units: number;
   atMs: number;

@@ -35,7 +35,7 @@ export class Lagging {
     return this.#replica ?? this.#items;
   }
 
-  /** From now on indexes may lag; they show everything that exists now. */
+  /** Lets indexes lag from now on; they show everything that exists now. */
   begin(): void {
     if (this.#replica !== undefined) return;
     this.#replica = new MemoryItemStore({ clock: () => 0 });

@@ -22,7 +22,7 @@ export const SAME_REGION_LATENCY: Latency = Object.freeze({
   slowMs: 100,
 });
 
-/** One round trip. */
+/** Draws the latency of one round trip. */
 export function drawLatencyMs(latency: Latency, random: Random): number {
   // The sum of four even numbers is close enough to the bell curve, and quick.
   const bell = (random() + random() + random() + random() - 2) * Math.sqrt(3);

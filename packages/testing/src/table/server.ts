@@ -123,7 +123,7 @@ export class Server {
     return this.#done(call, found);
   }
 
-  /** One write by itself. */
+  /** Applies one write outside a transaction. */
   async write(
     call: TableCall,
     write: Exclude<Write, { check: Key }>,

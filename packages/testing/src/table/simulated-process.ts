@@ -14,7 +14,7 @@ import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
 import type { VirtualTime } from "../time/virtual-time.ts";
 import type { Connection } from "./connection.ts";
 
-/** What a process opens its limiter with; time and randomness are its own. */
+/** Options of a process for its limiter; time and randomness come from the process. */
 export interface ProcessOpenOptions
   extends Omit<OpenOptions, "clock" | "timer" | "random">,
     RateLimiterOptions {}
@@ -85,13 +85,13 @@ export class SimulatedProcess {
     return this.#crashed;
   }
 
-  /** A limiter over the table, with the buckets that DynamoDB has. */
+  /** Opens a limiter over the table, with the buckets that DynamoDB has. */
   async open(options: ProcessOpenOptions = {}): Promise<RateLimiter> {
     const { speculativeWrites, events, onWarning, onCall, ...rest } = options;
     if (onCall !== undefined) this.#connection.listeners.add(onCall);
     const { clock, timer, random } = this;
     const shared = { ...rest, clock, timer, random };
-    // The buckets are passed in, because no module can be loaded while virtual time stands still.
+    // The buckets are passed in, because no module can be loaded while virtual time is stopped.
     const opened = await openCustom(
       this.store,
       shared,

@@ -25,7 +25,7 @@ export interface SimulatedTableOptions {
   readonly time: VirtualTime;
   /** The seed of everything random. Default 1. */
   readonly seed?: number;
-  /** What goes wrong, and how often. */
+  /** Faults and how often they occur. */
   readonly faults?: Faults;
   /** How long requests take. */
   readonly latency?: Partial<Latency>;
@@ -138,7 +138,7 @@ export class SimulatedTable {
     return this.#server.items.readNow(key);
   }
 
-  /** All items of an index partition, without a request. */
+  /** Yields all items of an index partition, without a request. */
   async *items(partition: string): AsyncGenerator<Item> {
     const { items } = this.#server;
     for await (const { PK, SK } of items.query({ index: "GSI4", partition })) {

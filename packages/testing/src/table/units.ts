@@ -7,10 +7,10 @@ import { INDEXES, type IndexDefinition, project } from "@zae-limiter/limiter/sto
 const WRITE_BYTES = 1024;
 const READ_BYTES = 4096;
 
-/** Images are immutable and looked at more than once. */
+/** Sizes of images; they are immutable and measured more than once. */
 const known = new WeakMap<Item, number>();
 
-/** The size of an item in bytes; 0 for none. */
+/** Returns the size of an item in bytes; 0 for none. */
 export function sizeOf(item: Item | undefined): number {
   if (item === undefined) return 0;
   const size = known.get(item) ?? itemSizeBytes(item);
@@ -18,13 +18,13 @@ export function sizeOf(item: Item | undefined): number {
   return size;
 }
 
-/** The larger of both images counts; a refused condition counts what is stored. */
+/** Returns the units of the larger image; a refused condition counts what is stored. */
 export function writeUnits(before: Item | undefined, after: Item | undefined): number {
   const bytes = Math.max(sizeOf(before), sizeOf(after));
   return Math.max(1, Math.ceil(bytes / WRITE_BYTES));
 }
 
-/** One read. Items that are not there cost as much as small ones. */
+/** Returns the units of one read. A missing item costs as much as a small one. */
 export function readUnits(bytes: number, consistent: boolean): number {
   const units = Math.max(1, Math.ceil(bytes / READ_BYTES));
   return consistent ? units : units / 2;
@@ -38,7 +38,7 @@ interface IndexWrite {
   readonly units: number;
 }
 
-/** A changed key is a delete and a put; an entry that stays as it is costs nothing. */
+/** Lists the writes of an index: a changed key is a delete and a put, no change costs nothing. */
 export function indexWrites(before: Item | undefined, after: Item | undefined): IndexWrite[] {
   if (before === after) return [];
   return INDEXES.flatMap((index) => {

@@ -94,7 +94,7 @@ export class VirtualTime {
     return this.pass(0);
   }
 
-  /** Lets time stand still until `work` is done: for calls to a real server or file. */
+  /** Stops time until `work` is done: for calls to a real server or file. */
   async during<T>(work: Promise<T>): Promise<T> {
     this.#underWay += 1;
     try {

@@ -12,7 +12,7 @@ import { moveSome } from "./moving.ts";
 import { type Operation, type OperatorParts, operate } from "./operator.ts";
 import { switchSome } from "./switching.ts";
 
-/** What operators can do. */
+/** Kinds of operators. */
 export type OperatorName = "switch" | "move" | "fill";
 
 const OPERATIONS: Readonly<Record<OperatorName, () => Operation>> = {
@@ -21,7 +21,7 @@ const OPERATIONS: Readonly<Record<OperatorName, () => Operation>> = {
   fill: filling,
 };
 
-/** Each operator by itself, until `endMs`. */
+/** Starts each operator by itself, until `endMs`. */
 export async function startOperators(
   world: World,
   staff: Staff,

@@ -28,7 +28,7 @@ export async function switchSome(parts: OperatorParts): Promise<void> {
   world.log.add(`p${id} has switched ${shown}`);
 }
 
-/** Mostly of one entity: a resource that is off leaves nothing to look at. */
+/** Draws the place of a switch, mostly of one entity: a resource that is off grants nothing. */
 function drawPlace({ random, entities, resources }: OperatorParts): SwitchPlace {
   const entityId = entityAt(between(random, 0, entities - 1));
   const resource = pick(random, resources);

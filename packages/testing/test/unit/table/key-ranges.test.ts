@@ -3,7 +3,7 @@
 import { DYNAMODB_THROUGHPUT, KeyRanges } from "@zae-limiter/testing/table/key-ranges.ts";
 import { expect, test } from "vitest";
 
-/** How many of so many items a second, each with another sort key, are taken in each minute. */
+/** Offers items with different sort keys, and returns how many per second each minute took. */
 function takenPerSecond(offeredPerSecond: number, minutes: number): number[] {
   const ranges = new KeyRanges(DYNAMODB_THROUGHPUT.indexWriteUnitsPerSecond, DYNAMODB_THROUGHPUT);
   return Array.from({ length: minutes }, (_, minute) => {

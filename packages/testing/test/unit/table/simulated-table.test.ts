@@ -29,7 +29,7 @@ function add(store: ItemStore, amount = 1): Promise<unknown> {
   return store.update(KEY, { add: { count: amount } });
 }
 
-/** The error that a call ends with. */
+/** Returns the error that a call ends with. */
 async function refusalOf(work: Promise<unknown>): Promise<RateLimiterUnavailable> {
   const error = await work.then(
     () => undefined,

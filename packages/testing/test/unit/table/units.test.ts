@@ -12,7 +12,7 @@ const KEY = { PK: "ns/BUCKET#e#api#0", SK: "#STATE" };
 
 const item = (attributes: Record<string, Value> = {}): Item => ({ ...KEY, ...attributes });
 
-/** The size by the form in which an item is sent. */
+/** Returns the size of an item in the form in which it is sent. */
 const sentSize = (attributes: Readonly<Record<string, AttributeValue>>): number =>
   Object.entries(attributes).reduce(
     (sum, [name, value]) => sum + Buffer.byteLength(name) + sentValueSize(value),
