@@ -1,6 +1,7 @@
 /**
  * Everything a contributor must pass, the quick things first; it stops at the first that fails.
- * `npm test` runs all of it, `npm run check` all but the tests.
+ * `npm test` runs all of it, `npm run check` all but the tests, `npm run test:quick` types, style
+ * and the tests that need no engine, no browser and no Python.
  */
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -24,9 +25,12 @@ const LANES = [
   ["check:types", "check:style", "check:promises", "check:unused"],
   ["build", "check:package", "check:package-types --ignore-scripts"],
 ];
+const QUICK_LANES = [["check:types"], ["check:style"]];
 const TESTS = `vitest run --reporter=default --reporter=json --outputFile.json="${report}"`;
+const QUICK_TESTS =
+  "vitest run --reporter=dot --silent=passed-only --project unit --project contract";
 
-/** Ends with the exit code of the command and what it said; with `show`, it is said at once. */
+/** Runs a command; returns its exit code and output. With `show`, it is printed at once. */
 function run(command, show, env) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, {
@@ -52,7 +56,7 @@ function run(command, show, env) {
   });
 }
 
-/** Runs one step and says how it went; the output of a check matters only when it failed. */
+/** Runs one step and prints its result; the output of a check is printed only when it failed. */
 async function step(name, command, { show = false, env = {} } = {}) {
   const startedAt = performance.now();
   const { code, output } = await run(command, show, env);
@@ -62,7 +66,7 @@ async function step(name, command, { show = false, env = {} } = {}) {
   return code;
 }
 
-/** A test file that does not load fails without a failing test, and must still count. */
+/** Returns the line of counts. A test file that does not load counts as one failed test. */
 function closingLine(code) {
   try {
     const { numPassedTests, numFailedTests, numPendingTests, numTodoTests } = JSON.parse(
@@ -77,7 +81,7 @@ function closingLine(code) {
 }
 
 /** Returns the exit code of the first check that failed; no other check starts after it. */
-async function check() {
+async function check(lanes) {
   let failed = 0;
   const runLane = async (lane) => {
     for (const script of lane) {
@@ -87,14 +91,21 @@ async function check() {
       failed ||= code;
     }
   };
-  await Promise.all(LANES.map(runLane));
+  await Promise.all(lanes.map(runLane));
   return failed;
+}
+
+async function verifyQuickly() {
+  const checked = await check(QUICK_LANES);
+  if (checked !== 0) return checked;
+  await compile(compiled, { inPlaceOfSources: true });
+  const env = { ZAEL_COMPILED: compiled, ZAEL_QUICK: "1" };
+  return step("tests", QUICK_TESTS, { show: true, env });
 }
 
 async function verify(withTests) {
   const startedAt = performance.now();
-  console.log(`Node.js ${process.versions.node}`);
-  const checked = await check();
+  const checked = await check(LANES);
   if (checked !== 0 || !withTests) return checked;
   await compile(compiled, { inPlaceOfSources: true });
   const code = await step("tests", TESTS, { show: true, env: { ZAEL_COMPILED: compiled } });
@@ -105,7 +116,10 @@ async function verify(withTests) {
 }
 
 try {
-  process.exitCode = await verify(!process.argv.includes("--no-tests"));
+  console.log(`Node.js ${process.versions.node}`);
+  process.exitCode = process.argv.includes("--quick")
+    ? await verifyQuickly()
+    : await verify(!process.argv.includes("--no-tests"));
 } finally {
   for (const folder of [scratch, compiled]) rmSync(folder, { recursive: true, force: true });
 }

@@ -1,5 +1,6 @@
 /**
- * Starts the DynamoDB engines before the tests and stops them afterwards. Several projects use this
+ * Starts the DynamoDB engines before the tests and stops them afterwards; `npm run test:quick`
+ * starts none. Several projects use this
  * file, each with its own copy of the module, so the engines are shared through `globalThis`. Those
  * that hammer an engine have their own: it gets slower with every record that it keeps.
  */
@@ -17,6 +18,7 @@ interface Shared {
   readonly started: Promise<{ engine: Engine; process?: EngineProcess }[]>;
 }
 
+const ENGINES: readonly Engine["name"][] = ["dynoxide", "dynamodb-local"];
 const HAMMERING = "soak";
 const SHARED = Symbol.for("zae-limiter.test.engines");
 const OWN = Symbol.for("zae-limiter.test.engines.own");
@@ -43,6 +45,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
 }
 
 async function startAll(): Promise<{ engine: Engine; process?: EngineProcess }[]> {
+  if (process.env.ZAEL_QUICK !== undefined) return ENGINES.map(withoutEngine);
   const started = await Promise.all([
     attempt("dynoxide", startDynoxide),
     attempt("dynamodb-local", startDynamoDbLocal),
@@ -54,6 +57,10 @@ async function startAll(): Promise<{ engine: Engine; process?: EngineProcess }[]
     throw new Error("No DynamoDB engine runs here, and a CI run without one proves nothing");
   }
   return started;
+}
+
+function withoutEngine(name: Engine["name"]): { engine: Engine } {
+  return { engine: { name, skipped: "npm run test:quick starts no engine" } };
 }
 
 async function attempt(

@@ -1,5 +1,5 @@
 /**
- * The built command as a child process, on a SQLite file and on DynamoDB Local. A child costs about
+ * The built command as a child process, on a SQLite file and on local DynamoDB. A child costs about
  * 150 ms, so only cases that are about the process are here; `test/unit/cli` has the others.
  */
 
@@ -14,7 +14,8 @@ import { DynamoItemStore } from "@zae-limiter/limiter/storage/dynamodb/item-stor
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
 import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
 import { openSqlite } from "@zae-limiter/limiter/storage/sqlite/connection.ts";
-import { afterAll, beforeAll, beforeEach, describe, inject } from "vitest";
+import { describeEngines } from "@zae-limiter/test-engines/engines.ts";
+import { afterAll, beforeAll, beforeEach, describe } from "vitest";
 import { builtSources } from "./build.ts";
 import { newName } from "./stores.ts";
 
@@ -168,13 +169,7 @@ export function describeCliStores(title: string, suite: (store: CliStore) => voi
     });
     suite(store);
   });
-  const engine = inject("engines").find(({ name }) => name === "dynamodb-local");
-  const { endpoint } = engine ?? {};
-  if (endpoint === undefined) {
-    describe.skip(`${title} on DynamoDB Local: ${engine?.skipped}`, () => undefined);
-    return;
-  }
-  describe(`${title} on DynamoDB Local`, () => {
+  describeEngines(title, ({ endpoint }) => {
     const table = newName();
     const connection = { endpoint, timeoutMs: TIMEOUT_MS };
     const store = new CliStore();

@@ -1,11 +1,12 @@
-/** Property tests that can be repeated: the seed stands in the name of the test. */
+/** Property tests that can be repeated: the seed is in the title of the test. */
 
 import fc from "fast-check";
 import { test } from "vitest";
+import { casesOf } from "./effort.ts";
 
 /** Set FC_SEED to explore other inputs; without it every run checks the same ones. */
 const SEED = Number(process.env.FC_SEED ?? 20_251_115);
-const RUNS = 10_000;
+const RUNS = casesOf(10_000);
 
 /** Runs `check` on generated inputs and reports the smallest one that breaks it. */
 export function property<Inputs extends [unknown, ...unknown[]]>(

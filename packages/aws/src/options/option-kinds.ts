@@ -4,9 +4,8 @@
  */
 
 import { WINDOW_TYPES } from "@zae-limiter/limiter/core/windows.ts";
-import { checkOptions, show } from "@zae-limiter/limiter/domain/check.ts";
+import { checkInteger, checkOptions, show } from "@zae-limiter/limiter/domain/check.ts";
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
-import { type OptionCheck, whole as wholeNumber } from "@zae-limiter/limiter/domain/options.ts";
 import type { CfnParameter } from "../template/cfn.ts";
 
 /** AWS allows 50 on a stack, and six are ours. */
@@ -24,7 +23,10 @@ const LOG_RETENTION_DAYS: readonly number[] = [
   3653,
 ];
 
-/** The common part of all options of a kind. */
+/** Throws a `ValidationError` for a value that the option of that name cannot have. */
+type OptionCheck = (field: string, value: unknown) => void;
+
+/** What all options of a kind have in common. */
 export interface OptionKind {
   readonly type: "number" | "boolean" | "text" | "tags";
   readonly check: OptionCheck;
@@ -39,7 +41,9 @@ export interface OptionKind {
 export function whole(min: number, max: number) {
   return {
     type: "number",
-    check: wholeNumber(min, max),
+    check: (field, value) => {
+      checkInteger(field, value, min, max);
+    },
     allowed: { MinValue: min, MaxValue: max },
     range: [min, max],
   } as const satisfies OptionKind;

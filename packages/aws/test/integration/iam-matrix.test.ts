@@ -23,7 +23,6 @@ const KEYS = {
   system: "SYSTEM#",
   audit: "AUDIT#user-1",
   deletion: "DELETED#user-1",
-  note: "NOTE#gateway/secret",
 } as const;
 
 /** The kinds of keys that a policy may use an action on. */
@@ -46,12 +45,12 @@ function table(policy: string, namespace: string): Record<string, string> {
 
 const ALL = Object.keys(KEYS).join(" ");
 const ACQUIRE = {
-  GetItem: "bucket entity limits system deletion note",
-  BatchGetItem: "bucket entity limits system deletion note",
-  PutItem: "bucket note",
-  UpdateItem: "bucket note",
+  GetItem: "bucket entity limits system deletion",
+  BatchGetItem: "bucket entity limits system deletion",
+  PutItem: "bucket",
+  UpdateItem: "bucket",
   // For the Python library, which checks the owner of a bucket that it creates.
-  ConditionCheckItem: "bucket entity limits system deletion note",
+  ConditionCheckItem: "bucket entity limits system deletion",
 };
 const everything = (actions: readonly string[]) =>
   Object.fromEntries(actions.map((action) => [action, ALL]));

@@ -2,8 +2,9 @@
 
 import { seededRandom } from "@zae-limiter/testing/seeded-random.ts";
 import { DASHBOARD_OPTIONS, type DashboardFlags } from "../dashboard/options.ts";
-import { runDemo, type Shown } from "../demo/demo.ts";
-import { nextSteps } from "../demo/next-steps.ts";
+import { runDemo } from "../demo/demo.ts";
+import type { Shown } from "../demo/show.ts";
+import { nextSteps } from "../demo/summary.ts";
 import { leaf } from "../frame/command.ts";
 import { EXIT } from "../frame/exit-codes.ts";
 import { STATUS_SHAPE, statusJson } from "../terminal/bars.ts";
@@ -86,36 +87,39 @@ export const demo = leaf<Options>({
     const random = seededRandom(seed, "demo");
     if (options.dashboard === true) {
       const { runDashboardDemo } = await import("../demo/dashboard-demo.ts");
-      return runDashboardDemo(terminal, random, { ...options, json });
+      return runDashboardDemo(terminal, { random }, { ...options, json });
     }
     if (!json) {
       const seen = fast ? { ...terminal, isTerminal: false } : terminal;
-      await runDemo(seen, random, seen.isTerminal);
+      await runDemo(seen, { random, isPaced: seen.isTerminal });
       return { code: EXIT.ok };
     }
-    let printed = "";
+    let told = "";
     const out = (text: string) => {
-      printed += text;
+      told += text;
     };
     const unseen = { ...terminal, out, palette: PLAIN, isTerminal: false };
-    const shown = await runDemo(unseen, random, false);
+    const shown = await runDemo(unseen, { random, isPaced: false });
     return {
       json: () => ({
         seed,
         ...shownJson(shown),
         next: nextSteps(terminal.env).map(([command]) => command),
-        lines: printed.trimEnd().split("\n"),
+        lines: told.trimEnd().split("\n"),
       }),
-      text: () => printed,
+      text: () => told,
     };
   },
 });
 
-function shownJson({ entities, calls, total, usage, statuses }: Shown) {
-  const { answered, refused, failed, estimated, used } = total;
+function shownJson({ allowances, calls, tally, usage, statuses }: Shown) {
+  const { answered, refused, failed, estimated, used } = tally.total;
   return {
-    entities: entities.map((entity) =>
-      jsonOf(ENTITY_SHAPE, { ...entity, limits: entity.limits.map((limit) => limit.toJSON()) }),
+    entities: allowances.map((allowance) =>
+      jsonOf(ENTITY_SHAPE, {
+        ...allowance,
+        limits: allowance.limits.map((limit) => limit.toJSON()),
+      }),
     ),
     calls: calls.map((call) =>
       jsonOf(CALL_SHAPE, {

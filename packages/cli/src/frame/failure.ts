@@ -41,8 +41,7 @@ export function failureOf(error: unknown, options: StoreOptions = {}): Failure {
 }
 
 function failure(exitCode: number, code: string, message: string): Failure {
-  const lines = message.split("\n").map((line) => line.trim());
-  return { exitCode, code, line: visible(lines.filter((line) => line !== "").join(" ")) };
+  return { exitCode, code, line: visible(message.replace(/\s*\n\s*/g, " ").trim()) };
 }
 
 function exitCodeOf(error: ZaeLimiterError): number {

@@ -1,4 +1,4 @@
-/** `limits` as a child process, on SQLite and on DynamoDB Local: operations cases 37 to 50. */
+/** `limits` as a child process, on SQLite and on local DynamoDB: operations cases 37 to 50. */
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

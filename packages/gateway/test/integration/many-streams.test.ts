@@ -6,6 +6,7 @@
 import { hashOf } from "@zae-limiter/gateway/keys.ts";
 import { RateLimiter } from "@zae-limiter/limiter/index.ts";
 import { limitFetch } from "@zae-limiter/limiter/llm/index.ts";
+import { casesOf } from "@zae-limiter/test-support/effort.ts";
 import { chatEvents, sse } from "@zae-limiter/test-support/llm/shapes.ts";
 import { type Arrived, type Reply, Upstream } from "@zae-limiter/test-support/llm/upstream.ts";
 import { seededRandom } from "@zae-limiter/test-support/seeded-random.ts";
@@ -13,7 +14,7 @@ import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startGateway, upstreamAt } from "../started-gateway.ts";
 
-const CALLS = 500;
+const CALLS = casesOf(500);
 const SEED = 20_260_816;
 const MODEL = "gpt-4o";
 /** 40 bytes: the estimate is exact, so that calls without usage can be compared as well. */
@@ -123,8 +124,8 @@ function plansOf(): Plan[] {
 
 describe("many streams", () => {
   for (const [name, capacity] of [
-    ["500 streams at once that all fit", 1_000_000],
-    ["500 streams at once, some of them refused,", 10_000],
+    [`${CALLS} streams at once that all fit`, 1_000_000],
+    [`${CALLS} streams at once, some of them refused,`, 20 * CALLS],
   ] as const) {
     test(`${name} consume what the upstream generated, to the token`, async () => {
       const plans = plansOf();
@@ -155,7 +156,7 @@ describe("many streams", () => {
     });
   }
 
-  test("500 streams at once through a gateway consume what the upstream generated, to the token", async () => {
+  test(`${CALLS} streams at once through a gateway consume what the upstream generated, to the token`, async () => {
     const plans = plansOf();
     const generator = new Generator(plans);
     upstream.replyWith(generator.reply);

@@ -8,7 +8,6 @@
 /** @ts-ignore: users of other frameworks do not have the module. */
 import type { FastifyRequest } from "fastify";
 import type { Lease } from "../acquire/lease/lease.ts";
-import { oneOf } from "../domain/options.ts";
 import type { Reading } from "./clients.ts";
 import { type Entry, Gate, isPassed, type Passed } from "./gate.ts";
 import type { Header } from "./headers.ts";
@@ -20,7 +19,7 @@ import {
   onceClosed,
   onceEnded,
 } from "./once-closed.ts";
-import { checkHttpOptions, type HttpOptions as Options } from "./options.ts";
+import { checkChoice, checkHttpOptions, type HttpOptions as Options } from "./options.ts";
 import { leaseOfRequest, type Passage, turnBackAll } from "./passage.ts";
 
 export { keyOfEntityId } from "./entity-ids.ts";
@@ -96,9 +95,7 @@ export interface HttpOptions<R extends FastifyRequestLike = FastifyRequest> exte
   readonly hook?: RequestHook;
 }
 
-const HOOK = {
-  hook: { check: oneOf("onRequest", "preParsing", "preValidation", "preHandler") },
-} as const;
+const HOOKS: readonly RequestHook[] = ["onRequest", "preParsing", "preValidation", "preHandler"];
 /** Hooks that get a payload or an error between the reply and `done`. */
 const TAKES_MORE: readonly string[] = ["preParsing", "onError"];
 
@@ -122,7 +119,8 @@ export async function rateLimit(
   options: HttpOptions,
 ): Promise<void> {
   const { hook = "onRequest" } = options;
-  const gate = new Gate(checkHttpOptions(options, HOOK), READING);
+  const gate = new Gate(checkHttpOptions(options, ["hook"]), READING);
+  checkChoice("hook", hook, HOOKS);
   // A second registration below the first finds the decorator of the first.
   if (!instance.hasRequestDecorator("lease")) {
     instance.decorateRequest("lease", {

@@ -1,4 +1,4 @@
-/** Answers to refused calls, in the shape of the provider that the client expects. */
+/** The answer to a refused call, in the shape of the provider that the client expects. */
 
 import { RateLimiterUnavailable, ResourceDisabled } from "../domain/errors/errors.ts";
 import type { NotGranted } from "./metering.ts";
@@ -21,24 +21,22 @@ export function refusalAnswer(
   reason: NotGranted,
   provider: "openai" | "anthropic",
   exposeParents = true,
-  requestId?: string,
 ): RefusalAnswer {
   if (reason instanceof ResourceDisabled) {
     const kind = { openai: "access_denied", anthropic: "permission_error" }[provider];
-    const headers = { "x-should-retry": "false" };
-    return errorAnswer(403, kind, reason.message, provider, headers, requestId);
+    return errorAnswer(403, kind, reason.message, provider, { "x-should-retry": "false" });
   }
   if (reason instanceof RateLimiterUnavailable) {
     const kind = { openai: "server_error", anthropic: "overloaded_error" }[provider];
     const message = "The rate limiter cannot reach its store.";
-    return errorAnswer(503, kind, message, provider, { "retry-after": "1" }, requestId);
+    return errorAnswer(503, kind, message, provider, { "retry-after": "1" });
   }
   const { message } = reason.toJSON({ parents: exposeParents });
   const kind = { openai: "rate_limit_exceeded", anthropic: "rate_limit_error" }[provider];
-  return errorAnswer(429, kind, message, provider, retryHeaders(reason), requestId);
+  return errorAnswer(429, kind, message, provider, retryHeaders(reason));
 }
 
-/** Returns the headers that SDKs act on: when to retry, or not to retry at all. */
+/** Headers that SDKs act on: when to retry, or not to retry at all. */
 function retryHeaders(refusal: {
   readonly neverFits: boolean;
   readonly retryAfterSeconds: number;
@@ -53,7 +51,7 @@ function retryHeaders(refusal: {
   };
 }
 
-/** Returns whether a client should try again after `retry-after`. */
+/** Whether a client should try again after `retry-after`. */
 export function mayRetry(retryAfterSeconds: number): boolean {
   return retryAfterSeconds <= RETRY_SECONDS_MAX;
 }
@@ -65,11 +63,10 @@ export function errorAnswer(
   message: string,
   provider: "openai" | "anthropic",
   headers: Readonly<Record<string, string>> = {},
-  requestId?: string,
 ): RefusalAnswer {
   const body =
     provider === "anthropic"
-      ? { type: "error", error: { type: kind, message }, request_id: requestId ?? null }
+      ? { type: "error", error: { type: kind, message } }
       : { error: { message, type: kind, param: null, code: kind } };
   return {
     status,

@@ -1,10 +1,9 @@
-/** The usage that an embedded store keeps. */
+/** What an embedded store keeps of usage. */
 
-import { checkOptions } from "../domain/check.ts";
-import { checkByTable, type OptionTable, whole } from "../domain/options.ts";
+import { checkFields, checkInteger, checkOptions } from "../domain/check.ts";
 
 /**
- * Usage that an embedded store keeps. On DynamoDB the aggregator decides, see `deploy`.
+ * What an embedded store keeps of usage. On DynamoDB the aggregator decides, see `deploy`.
  *
  * @example
  * ```ts
@@ -24,14 +23,17 @@ export interface UsageOptions {
   readonly maxEntities?: number;
 }
 
-const USAGE_OPTIONS: OptionTable<UsageOptions> = {
-  retentionDays: { check: whole(1, 3650) },
-  maxEntities: { check: whole(1, 10_000_000) },
-};
+const RETENTION_DAYS_MAX = 3650;
+const ENTITIES_MAX = 10_000_000;
 
 /** Refuses what is neither `false` nor an object of numbers in their ranges. */
-export function checkUsageOptions(field: string, usage: unknown): void {
+export function checkUsageOptions(usage: unknown): void {
   if (usage === false) return;
-  checkOptions(field, usage, "false or { retentionDays, maxEntities }");
-  checkByTable(usage as object, USAGE_OPTIONS);
+  checkOptions("usage", usage, "false or { retentionDays, maxEntities }");
+  checkFields("usage", usage as object, ["retentionDays", "maxEntities"]);
+  const { retentionDays, maxEntities } = usage as UsageOptions;
+  if (retentionDays !== undefined) {
+    checkInteger("retentionDays", retentionDays, 1, RETENTION_DAYS_MAX);
+  }
+  if (maxEntities !== undefined) checkInteger("maxEntities", maxEntities, 1, ENTITIES_MAX);
 }

@@ -5,6 +5,7 @@
 
 import type { RunningEngine } from "@zae-limiter/test-engines/engine.ts";
 import { describeEngines } from "@zae-limiter/test-engines/engines.ts";
+import { casesOf } from "@zae-limiter/test-support/effort.ts";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ContendedTable } from "./contention/contended-table.ts";
 import { allowed, type Hammered, hammer } from "./contention/hammer.ts";
@@ -42,7 +43,7 @@ describeEngines("contention", (engine: RunningEngine) => {
   });
 
   test("a burst of new children under an idle parent, 16 at a time, is granted as a whole", async () => {
-    const count = engine.name === "dynoxide" ? 300 : 60;
+    const count = engine.name === "dynoxide" ? casesOf(300) : 60;
     const ids = Array.from({ length: count }, (_, at) => `new-${at}`);
     await table.family("idle", "rps:1000/sec", ids);
     const limiters = await table.clients(16);

@@ -12,8 +12,10 @@ import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { deleteTable } from "@zae-limiter/limiter/storage/dynamodb/create-table.ts";
 import { describeEngine } from "@zae-limiter/test-engines/engines.ts";
 import { Binary } from "@zae-limiter/test-support/binary.ts";
+import { NIGHTLY_ONLY } from "@zae-limiter/test-support/effort.ts";
 import { newName } from "@zae-limiter/test-support/stores.ts";
-import { expect, test } from "vitest";
+import { itUnless } from "@zae-limiter/test-support/unless.ts";
+import { expect } from "vitest";
 
 const SOAK = process.env.ZAEL_SOAK !== undefined;
 const ACQUIRES = SOAK ? 10_000 : 500;
@@ -144,43 +146,47 @@ const total = (sums: Readonly<Record<string, number>>) =>
   Object.values(sums).reduce((sum, amount) => sum + amount, 0);
 
 describeEngine("dynamodb-local", "an aggregator that is killed five times", ({ endpoint }) => {
-  test(`an aggregator that is killed five times counts ${ACQUIRES} acquires exactly`, {
-    timeout: SOAK ? 600_000 : 180_000,
-  }, async () => {
-    const table = newName();
-    const repo = await Repository.createTable(table, { endpoint, timeoutMs: TIMEOUT_MS });
-    await repo.limits.setSystem(LIMITS);
-    const limiter = new RateLimiter(repo);
-    const binary = new Binary();
-    const aggregator = new KillableAggregator(binary, `dynamodb://${table}?endpoint=${endpoint}`);
-    try {
-      const perPhase = Math.ceil(ACQUIRES / (KILLS + 1) / 2);
-      let next = 0;
-      for (let kills = 0; kills < KILLS; kills += 1) {
-        next = await useMany(limiter, next, perPhase);
-        // What was used just now is not counted yet, so it is at work.
-        const killed = aggregator.killAndRestart(kills * KILL_STEP_MS);
-        next = await useMany(limiter, next, perPhase);
-        await killed;
+  itUnless(SOAK ? undefined : NIGHTLY_ONLY)(
+    `an aggregator that is killed five times counts ${ACQUIRES} acquires exactly`,
+    {
+      timeout: SOAK ? 600_000 : 180_000,
+    },
+    async () => {
+      const table = newName();
+      const repo = await Repository.createTable(table, { endpoint, timeoutMs: TIMEOUT_MS });
+      await repo.limits.setSystem(LIMITS);
+      const limiter = new RateLimiter(repo);
+      const binary = new Binary();
+      const aggregator = new KillableAggregator(binary, `dynamodb://${table}?endpoint=${endpoint}`);
+      try {
+        const perPhase = Math.ceil(ACQUIRES / (KILLS + 1) / 2);
+        let next = 0;
+        for (let kills = 0; kills < KILLS; kills += 1) {
+          next = await useMany(limiter, next, perPhase);
+          // What was used just now is not counted yet, so it is at work.
+          const killed = aggregator.killAndRestart(kills * KILL_STEP_MS);
+          next = await useMany(limiter, next, perPhase);
+          await killed;
+        }
+        await useMany(limiter, next, ACQUIRES - next);
+        const truth = await consumed(repo);
+        expect(Object.keys(truth)).toHaveLength(ENTITIES * LIMITS.length);
+        // It lags behind; how long it takes to catch up depends on the machine.
+        let months = await counted(repo, "monthly");
+        while (total(months) !== total(truth)) {
+          await pause(250);
+          months = await counted(repo, "monthly");
+        }
+        expect(await aggregator.stop()).toBe(0);
+        for (const window of WINDOW_TYPES) {
+          expect(await counted(repo, window)).toEqual(truth);
+          expect(await events(repo, window)).toBe(ACQUIRES);
+        }
+      } finally {
+        await aggregator.stop();
+        await repo.close();
+        await deleteTable({ table, endpoint });
       }
-      await useMany(limiter, next, ACQUIRES - next);
-      const truth = await consumed(repo);
-      expect(Object.keys(truth)).toHaveLength(ENTITIES * LIMITS.length);
-      // It lags behind; how long it takes to catch up depends on the machine.
-      let months = await counted(repo, "monthly");
-      while (total(months) !== total(truth)) {
-        await pause(250);
-        months = await counted(repo, "monthly");
-      }
-      expect(await aggregator.stop()).toBe(0);
-      for (const window of WINDOW_TYPES) {
-        expect(await counted(repo, window)).toEqual(truth);
-        expect(await events(repo, window)).toBe(ACQUIRES);
-      }
-    } finally {
-      await aggregator.stop();
-      await repo.close();
-      await deleteTable({ table, endpoint });
-    }
-  });
+    },
+  );
 });

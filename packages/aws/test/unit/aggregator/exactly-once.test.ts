@@ -8,6 +8,7 @@ import { orderOf, type StreamChange } from "@zae-limiter/aws/aggregator/stream-c
 import { WINDOW_TYPES } from "@zae-limiter/limiter/core/windows.ts";
 import { decodeUsage } from "@zae-limiter/limiter/records/usage/usage-item.ts";
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
+import { casesOf } from "@zae-limiter/test-support/effort.ts";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { AT, bucketItem, NAMESPACE } from "./changes.ts";
@@ -212,7 +213,7 @@ async function run(all: readonly Step[], readers: readonly Turn[]): Promise<void
 }
 
 test("every change counts once, whatever readers do", async () => {
-  await fc.assert(fc.asyncProperty(steps, turns, run), { numRuns: 300 });
+  await fc.assert(fc.asyncProperty(steps, turns, run), { numRuns: casesOf(300) });
 });
 
 test("a process that dies between any two writes leaves nothing half counted", async () => {

@@ -21,6 +21,7 @@ import { decodeUsage, usageCounters } from "@zae-limiter/limiter/records/usage/u
 import { decodeVersion } from "@zae-limiter/limiter/records/version-record.ts";
 import { decodeItem, encodeItem } from "@zae-limiter/limiter/storage/attribute-value.ts";
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
+import { casesOf } from "@zae-limiter/test-support/effort.ts";
 import { tellFigures } from "@zae-limiter/test-support/figures.ts";
 import { hostileItem, SOUND_ITEMS } from "@zae-limiter/test-support/hostile-items.ts";
 import { seededRandom } from "@zae-limiter/test-support/seeded-random.ts";
@@ -28,7 +29,7 @@ import { expect, test } from "vitest";
 import { change } from "./changes.ts";
 
 const SEED = Number(process.env.FC_SEED ?? 20_261_116);
-const ITEMS = process.env.ZAEL_SOAK === undefined ? 20_000 : 100_000;
+const ITEMS = process.env.ZAEL_SOAK === undefined ? casesOf(20_000) : 100_000;
 const NOW_MS = 1_800_000_000_500;
 
 const DECODERS: Readonly<Record<string, (item: Item) => unknown>> = {

@@ -51,6 +51,7 @@ import {
   refusedLocally,
 } from "./consume/answers.ts";
 import { Cascade } from "./consume/cascade.ts";
+import { Consumer } from "./consume/consumer.ts";
 import { Driver } from "./consume/driver.ts";
 import type { Orphan } from "./consume/group.ts";
 import { LinkChecks } from "./consume/link-checks.ts";
@@ -91,7 +92,7 @@ export class DistributedBucketStore implements BucketStore {
   readonly #items: BucketItems;
   readonly #operations: BucketOperations;
   readonly #links: LinkChecks;
-  readonly #driver: Driver;
+  readonly #consumer: Consumer;
   readonly #cascade: Cascade;
   readonly #adjustments: Adjustments;
   readonly #reconfiguration: Reconfiguration;
@@ -127,12 +128,13 @@ export class DistributedBucketStore implements BucketStore {
     };
     this.#merger = new Merger(context, this.#shards, options);
     const workers = { requests, splitter, merger: this.#merger };
-    this.#driver = new Driver(context, this.#states, workers, { timer, rules, onOrphan });
+    const driver = new Driver(context, this.#states, workers, { timer, rules, onOrphan });
+    this.#consumer = new Consumer(driver, timer);
     this.#reconfiguration = new Reconfiguration(context, this.#shards, rules);
     this.#cascade = new Cascade({
       states: this.#states,
       requests,
-      driver: this.#driver,
+      consumer: this.#consumer,
       adjustments: this.#adjustments,
       weigh: (legs, deadline) => this.read(legs, { deadline }),
     });
@@ -200,7 +202,7 @@ export class DistributedBucketStore implements BucketStore {
     const [first] = legs;
     const isOne = legs.length === 1 && first !== undefined;
     const answers = isOne
-      ? [await this.#driver.consume(first, deadline, options.signal)]
+      ? [await this.#consumer.consume(first, deadline, options.signal)]
       : await this.#cascaded(legs, deadline, options);
     return grantedBy(legs, answers) ?? this.#notGranted(legs, answers, deadline, options);
   }

@@ -2,12 +2,11 @@
 
 import { defined } from "../../base/defined.ts";
 import { WRITES_PER_PARTITION } from "../../buckets/distributed/table-traits.ts";
-import { show } from "../../domain/check.ts";
+import { checkEither, checkInteger, show } from "../../domain/check.ts";
 import { ValidationError } from "../../domain/errors/errors.ts";
 import { checkStackName } from "../../domain/names.ts";
-import { ANY, OBJECT, oneOf, TEXT, whole } from "../../domain/options.ts";
 import type { DynamoOptions, OpenOptions } from "../options.ts";
-import type { OpenOptionTable } from "./open-option.ts";
+import type { OptionTable } from "./open-option.ts";
 import type { StoreAddress, StoreKind, StoreLocation } from "./store-kind.ts";
 
 const NAME = "dynamodb";
@@ -21,31 +20,34 @@ export interface TableLocation extends StoreLocation {
 }
 
 const OPTIONS = {
-  region: { check: TEXT, doc: "the region of the table" },
+  region: { type: "string", doc: "the region of the table" },
   endpoint: {
-    check: (_, value) => checkEndpoint(value),
+    type: "string",
+    check: checkEndpoint,
     doc: "a local DynamoDB, or a private endpoint",
   },
-  credentials: { check: ANY, doc: "credentials, or a provider of them" },
+  credentials: { type: "any", doc: "credentials, or a provider of them" },
   requestHandler: {
-    check: OBJECT,
+    type: "object",
     doc: "a handler of the AWS SDK; all requests then go through the SDK",
   },
   maxAttempts: {
-    check: whole(1, 100),
+    type: "number",
+    check: (value: number) => checkInteger("maxAttempts", value, 1, 100),
     doc: "the most attempts of one request",
   },
   transport: {
-    check: oneOf("lean", "sdk"),
+    type: "string",
     default: "lean",
     doc: "`sdk` sends all requests through the AWS SDK",
   },
   outdatedLambda: {
-    check: oneOf("accept", "refuse"),
+    type: "string",
+    check: (value: string) => checkEither("outdatedLambda", value, "accept", "refuse"),
     default: "accept",
     doc: "`refuse`: opening throws when the deployed aggregator is older than the client",
   },
-} as const satisfies OpenOptionTable<Omit<DynamoOptions, keyof OpenOptions>>;
+} as const satisfies OptionTable<Omit<DynamoOptions, keyof OpenOptions>>;
 
 export const dynamodb: StoreKind<TableLocation, DynamoOptions> = {
   name: NAME,
@@ -85,9 +87,9 @@ export function tableAt(
 }
 
 /** Checks that an endpoint is a web address. */
-export function checkEndpoint(endpoint: unknown): string {
-  const isAddress = typeof endpoint === "string" && /^https?:\/\/[^/\s]+/.test(endpoint);
-  if (isAddress && URL.canParse(endpoint)) return endpoint;
+export function checkEndpoint(endpoint: string): string {
+  const valid = typeof endpoint === "string" && /^https?:\/\/[^/\s]+/.test(endpoint);
+  if (valid && URL.canParse(endpoint)) return endpoint;
   throw new ValidationError(
     "endpoint",
     endpoint,

@@ -131,7 +131,10 @@ export class DynamoItemStore implements ScanStore {
   ): Promise<WriteResult> {
     const updates = this.#listeners.isEmpty ? this.#updates : this.#pricedUpdates;
     const request = updates.prepare(key, change, condition);
-    return resultOf(await this.#calls.write("UpdateItem", request, options));
+    const deadline =
+      this.#calls.startNow("UpdateItem", options) ??
+      (await this.#calls.start("UpdateItem", options));
+    return resultOf(await this.#calls.write("UpdateItem", request, deadline));
   }
 
   async delete(key: Key, condition?: Condition, options: CallOptions = {}): Promise<WriteResult> {

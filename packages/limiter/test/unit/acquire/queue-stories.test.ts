@@ -1,12 +1,13 @@
 /** Stories of a queue: no call overtakes, is late or hangs, and all is counted. */
 
 import { type Decision, type Lease, RateLimiter, Repository } from "@zae-limiter/limiter/index.ts";
+import { casesOf } from "@zae-limiter/test-support/effort.ts";
 import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
 const SEED = Number(process.env.FC_SEED ?? 20_251_115);
-const RUNS = 200;
+const RUNS = casesOf(200);
 const BUCKET = { entityId: "key-1", resource: "gpt-4" };
 const CAPACITY = 10;
 /** Longer than any call of a story may have to wait for all others. */

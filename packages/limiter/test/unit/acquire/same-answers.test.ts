@@ -7,13 +7,14 @@ import type { Lease } from "@zae-limiter/limiter/acquire/lease/lease.ts";
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
+import { casesOf } from "@zae-limiter/test-support/effort.ts";
 import { overTable } from "@zae-limiter/test-support/over-table.ts";
 import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
 const SEED = Number(process.env.FC_SEED ?? 20_251_116);
-const RUNS = Number(process.env.FC_RUNS ?? 80);
+const RUNS = casesOf(80);
 
 type Step =
   | { do: "take"; id: string; consume: Record<string, number>; limits: string[] | undefined }

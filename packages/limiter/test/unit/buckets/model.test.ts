@@ -7,6 +7,7 @@
  * period. Everything else is exact.
  */
 
+import { casesOf } from "@zae-limiter/test-support/effort.ts";
 import fc from "fast-check";
 import { describe, test } from "vitest";
 import { type Command, type Limits, ModelRun, type Scenario } from "./model-run.ts";
@@ -14,7 +15,7 @@ import { distributedSubject, embeddedSubject, type SubjectOptions } from "./subj
 
 const SEED = Number(process.env.FC_SEED ?? 20_251_115);
 /** Enough for a moment; a search for something rare takes more: `FC_RUNS=5000`. */
-const RUNS = Number(process.env.FC_RUNS ?? 400);
+const RUNS = casesOf(400);
 
 const NAMES = ["a", "b", "c"] as const;
 

@@ -5,6 +5,7 @@
  * has got an answer.
  */
 
+import { casesOf } from "@zae-limiter/test-support/effort.ts";
 import fc from "fast-check";
 import { describe, test } from "vitest";
 import { type Actor, ENTITIES, type Ending } from "./race/actors.ts";
@@ -16,7 +17,7 @@ followSharers();
 
 const SEED = Number(process.env.FC_SEED ?? 20_251_115);
 /** Enough for a moment; a search for something rare takes more: `FC_RUNS=5000`. */
-const RUNS = Number(process.env.FC_RUNS ?? 150);
+const RUNS = casesOf(150);
 
 const client = fc.nat(2);
 /** Mostly one that charges itself or one parent, so that many meet in one bucket. */

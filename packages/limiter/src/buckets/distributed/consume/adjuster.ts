@@ -42,12 +42,14 @@ export interface Tokens {
   unsure: { readonly plan: WritePlan; readonly shard: number } | undefined;
 }
 
-/** Several adjustments as one write. */
-export interface SharedAdjustment {
-  /** Sum of all shares. */
+/** An adjustment that waits to be written. */
+export interface DueAdjustment {
   readonly adjustment: Adjustment;
-  /** Time by which it is written. */
   readonly deadline: Deadline;
+}
+
+/** Several adjustments as one write. */
+export interface SharedAdjustment extends DueAdjustment {
   readonly shares: readonly Adjustment[];
 }
 

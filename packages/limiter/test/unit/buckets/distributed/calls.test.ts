@@ -13,12 +13,13 @@ import type { BucketConfig } from "@zae-limiter/limiter/buckets/leg.ts";
 import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
+import { casesOf } from "@zae-limiter/test-support/effort.ts";
 import { lehmer } from "@zae-limiter/test-support/lehmer.ts";
 import { describe, expect, test } from "vitest";
 
 const SEED = Number(process.env.FC_SEED ?? 20_251_115);
 const CLIENTS = 16;
-const ARRIVALS = 15_000;
+const ARRIVALS = casesOf(15_000);
 const PER_SECOND = 50;
 const CAPACITY = 100;
 

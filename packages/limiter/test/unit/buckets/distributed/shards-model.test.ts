@@ -3,12 +3,13 @@
  * is exact, never more than one unsplit bucket would give, and refused only what does not fit.
  */
 
+import { casesOf } from "@zae-limiter/test-support/effort.ts";
 import fc from "fast-check";
 import { test } from "vitest";
 import { type ShardCommand, ShardsRun } from "./shards-run.ts";
 
 const SEED = Number(process.env.FC_SEED ?? 20_251_115);
-const RUNS = 400;
+const RUNS = casesOf(400);
 
 const limit = fc
   .record({
