@@ -89,7 +89,7 @@ export const llm = [
     title: "CPU that limitFetch adds to a plain call, and to each event of a stream",
     marks: [
       { of: "callUs", most: 100 },
-      { of: "eventUs", most: 2 },
+      { of: "eventUs", most: 5 },
     ],
     run: fetching,
   },

@@ -8,6 +8,17 @@ import { STORE_PLACES } from "./store-places.ts";
 export const AWAITED: readonly string[] = [
   // The first store with a server that decides by itself is PostgreSQL.
   "packages/limiter/src/buckets/warm-buckets.ts",
+  // The path of a call of the gateway will use these.
+  "packages/gateway/src/key-lookup.ts",
+  "packages/gateway/src/background.ts",
+  "packages/limiter/src/acquire/lease/kept-lease.ts",
+  // The gateway's new path of a call uses them.
+  "packages/gateway/src/allowed-resources.ts",
+  "packages/gateway/src/model-list-request.ts",
+  "packages/gateway/src/model-lists.ts",
+  "packages/gateway/src/models-answer.ts",
+  "packages/gateway/src/models.ts",
+  "packages/gateway/src/refreshed.ts",
 ];
 
 /** Folders whose comments follow the rule of plain comments; the list grows until it has all. */
@@ -38,9 +49,8 @@ const stopwatchPlaces: Place = {
   within: "words",
   allowed: [
     "packages/limiter/src/base/time.ts",
-    // How long a call may still take, and how often shards are looked up.
+    // How often shards are looked up.
     "packages/limiter/src/storage/dynamodb/feed.ts",
-    "packages/limiter/src/storage/dynamodb/transport/deadline.ts",
     // Whose turn it is to write, between processes.
     "packages/limiter/src/storage/sqlite/database.ts",
     "packages/limiter/src/storage/sqlite/write-queue.ts",
@@ -65,7 +75,9 @@ const timerPlaces: Place = {
     "packages/limiter/src/storage/dynamodb/transport/calls.ts",
     "packages/limiter/src/storage/dynamodb/feed.ts",
     "packages/limiter/src/storage/dynamodb/create-table.ts",
-    "packages/limiter/src/storage/dynamodb/transport/deadline.ts",
+    // Attempts that end in real time, as sockets do.
+    "packages/limiter/src/storage/dynamodb/transport/exchange.ts",
+    "packages/limiter/src/storage/dynamodb/transport/transport.ts",
     // Waiting for another process, and giving way to it.
     "packages/limiter/src/storage/sqlite/database.ts",
     "packages/limiter/src/storage/sqlite/item-store.ts",

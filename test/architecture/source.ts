@@ -15,6 +15,15 @@ export interface SourceFile {
   readonly code: string;
   /** Comments and the contents of strings and regular expressions blanked. */
   readonly words: string;
+  /** Regular expressions that are written as such, in their order. */
+  readonly patterns: readonly Literal[];
+}
+
+/** A regular expression between slashes. */
+export interface Literal {
+  readonly position: number;
+  readonly source: string;
+  readonly flags: string;
 }
 
 /** A rule that is broken somewhere. */
@@ -59,7 +68,14 @@ export function readRoomArrows(root: string): RoomArrows {
 
 /** A file from its text. */
 export function toSource(path: string, text: string): SourceFile {
-  return { path, text, code: blank(text, ["comment"]), words: blank(text, ["comment", "quote"]) };
+  const pieces = piecesOf(text);
+  return {
+    path,
+    text,
+    code: blank(pieces, ["comment"]),
+    words: blank(pieces, ["comment", "quote"]),
+    patterns: literalsOf(pieces),
+  };
 }
 
 /** The line a position is on, from 1. */
@@ -81,29 +97,50 @@ interface Piece {
 
 /** What may hide words. A regular expression can only stand where a value may begin. */
 const HIDING: readonly [Kind, RegExp][] = [
+  ["comment", /^#!.*/y],
   ["comment", /\/\/[^\n]*/y],
   ["comment", /\/\*[\s\S]*?\*\//y],
   ["quote", /"(?:\\.|[^"\\\n])*"/y],
   ["quote", /'(?:\\.|[^'\\\n])*'/y],
   [
     "quote",
-    /(?<=(?:[(,=:[!&|?{};\n]|return)\s*)\/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[a-z]*/y,
+    /(?<=(?:[(,=:[!&|?{};>\n]|return)\s*)\/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[a-z]*/y,
   ],
   ["quote", /`(?:\\[\s\S]|\$(?!\{)|[^`\\$])*(?:`|\$\{)/y],
 ];
 /** The rest of a template after one of its `${ }`. */
 const RESUMED: [Kind, RegExp] = ["quote", /\}(?:\\[\s\S]|\$(?!\{)|[^`\\$])*(?:`|\$\{)/y];
 
-function blank(text: string, kinds: readonly Kind[]): string {
-  let result = "";
+function piecesOf(text: string): Piece[] {
+  const pieces: Piece[] = [];
   /** For each `${` we are in, how many braces are open within it. */
   const templates: number[] = [];
-  while (result.length < text.length) {
-    const piece = pieceAt(text, result.length, templates.at(-1) === 0);
+  for (let position = 0; position < text.length; ) {
+    const piece = pieceAt(text, position, templates.at(-1) === 0);
     follow(templates, piece);
-    result += kinds.includes(piece.kind) ? piece.text.replace(/[^\n]/g, " ") : piece.text;
+    pieces.push(piece);
+    position += piece.text.length;
   }
-  return result;
+  return pieces;
+}
+
+function blank(pieces: readonly Piece[], kinds: readonly Kind[]): string {
+  return pieces
+    .map(({ kind, text }) => (kinds.includes(kind) ? text.replace(/[^\n]/g, " ") : text))
+    .join("");
+}
+
+function literalsOf(pieces: readonly Piece[]): Literal[] {
+  const literals: Literal[] = [];
+  let position = 0;
+  for (const { kind, text } of pieces) {
+    if (kind === "quote" && text.startsWith("/")) {
+      const end = text.lastIndexOf("/");
+      literals.push({ position, source: text.slice(1, end), flags: text.slice(end + 1) });
+    }
+    position += text.length;
+  }
+  return literals;
 }
 
 function pieceAt(text: string, position: number, resumes: boolean): Piece {

@@ -1,8 +1,15 @@
 /** The options of the dashboard and their check. */
 
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
-import { checkFields, checkFlag, show } from "@zae-limiter/limiter/domain/check.ts";
+import { checkFunction, show } from "@zae-limiter/limiter/domain/check.ts";
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import {
+  checkByTable,
+  FLAG,
+  FUNCTION,
+  instanceOf,
+  type OptionTable,
+} from "@zae-limiter/limiter/domain/options.ts";
 import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 
 /**
@@ -36,31 +43,21 @@ export interface DashboardOptions {
   readonly hosts?: readonly string[];
 }
 
-const FIELDS = [
-  "limiter",
-  "readOnly",
-  "authorize",
-  "hosts",
-] as const satisfies readonly (keyof DashboardOptions)[];
+const OPTIONS: OptionTable<DashboardOptions> = {
+  limiter: { check: instanceOf(RateLimiter) },
+  readOnly: { check: FLAG },
+  authorize: { check: FUNCTION },
+  hosts: { check: checkHosts },
+};
 
 /** Checks the arguments of `dashboard`. */
 export function checkDashboard(repository: Repository, options: DashboardOptions): void {
-  if (!(repository instanceof Repository)) {
-    const reason = `expected a Repository, got ${show(repository)}`;
-    throw new ValidationError("repository", repository, reason);
-  }
-  checkFields("options", options, FIELDS);
-  checkFlag("readOnly", options.readOnly);
-  if (typeof options.authorize !== "function") {
-    const reason = `expected a function that decides about requests, got ${show(options.authorize)}`;
-    throw new ValidationError("authorize", options.authorize, reason);
-  }
-  if (options.limiter !== undefined && !(options.limiter instanceof RateLimiter)) {
-    const reason = `expected a RateLimiter, got ${show(options.limiter)}`;
-    throw new ValidationError("limiter", options.limiter, reason);
-  }
-  const { hosts } = options;
-  if (hosts === undefined) return;
+  instanceOf(Repository)("repository", repository);
+  checkByTable(options, OPTIONS);
+  checkFunction("authorize", options.authorize);
+}
+
+function checkHosts(field: string, hosts: unknown): void {
   if (Array.isArray(hosts) && hosts.every((host) => typeof host === "string")) return;
-  throw new ValidationError("hosts", hosts, `expected an array of names, got ${show(hosts)}`);
+  throw new ValidationError(field, hosts, `expected an array of names, got ${show(hosts)}`);
 }

@@ -7,7 +7,7 @@ import { TextMemo } from "@zae-limiter/limiter/base/text-memo.ts";
 import { RateLimiterUnavailable } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { checkResource } from "@zae-limiter/limiter/domain/names.ts";
 import { type AnswerMeter, answerMeter } from "@zae-limiter/limiter/llm/answer-meter.ts";
-import { type HttpCall, readHttpCall } from "@zae-limiter/limiter/llm/http-call.ts";
+import { formatAt, type HttpCall, readHttpCall } from "@zae-limiter/limiter/llm/call.ts";
 import { MeteredCall } from "@zae-limiter/limiter/llm/metered-call.ts";
 import type { Metering, NotGranted } from "@zae-limiter/limiter/llm/metering.ts";
 import { errorAnswer, refusalAnswer } from "@zae-limiter/limiter/llm/refusal-answer.ts";
@@ -18,7 +18,7 @@ import { wasClosed } from "./idle-connections.ts";
 import type { Route } from "./routes.ts";
 import { send } from "./send.ts";
 import { Steps } from "./steps.ts";
-import { upstreamFor } from "./upstreams.ts";
+import { type UpstreamSpec, upstreamFor } from "./upstreams.ts";
 
 /** Why a step ends whose client is gone. */
 const HUNG_UP = new Error("The client has hung up");
@@ -57,8 +57,7 @@ export interface ExchangeSetup {
   readonly onEnd: (response: ServerResponse) => void;
 }
 
-interface UpstreamRoute {
-  readonly models: readonly string[];
+interface UpstreamRoute extends Pick<UpstreamSpec, "models" | "aliases"> {
   readonly forwarder: Forwarder;
 }
 
@@ -142,9 +141,11 @@ export class Exchange extends Steps {
     if (metering.options.maxWaitSeconds > 0) this.#gone = new AbortController();
     const text = body.length === 0 ? undefined : body.toString("utf8");
     const signal = this.#gone?.signal;
-    const call = readHttpCall({ url: path, method, body: text, signal, headersOf: noHeaders });
+    const headers = new Headers();
+    const call = readHttpCall({ url: path, method, body: text, signal, headers });
     const { model } = call.facts.call;
-    const problem = call.isUnread ? UNREAD : problems.of(model);
+    const isUnread = formatAt(method, path) !== undefined && !namesModel(call.facts.call.body);
+    const problem = isUnread ? UNREAD : problems.of(model);
     if (problem !== "") return void this.#refuse(400, "invalid_request_error", problem);
     const upstream = upstreamFor(upstreams, model);
     if (upstream === undefined) {
@@ -155,12 +156,13 @@ export class Exchange extends Steps {
     this.#call = call;
     const sent = call.body === undefined || !call.hidesUsage ? body : Buffer.from(call.body);
     const forwarding = { method, path, rawHeaders, key: this.#key, body: sent };
-    this.with(metering.begin(call.facts, entityId), (begun) => {
+    const target = { entityId, resource: model || "llm" };
+    this.with(metering.begin(call.facts, target), (begun) => {
       if (!(begun instanceof MeteredCall)) return this.#refuseBy(begun);
       this.#metered = begun;
       if (begun.isDegraded) this.#setup.onStoreLost();
       // A client that hung up before its request was forwarded has used nothing.
-      if (this.#isClosed) return this.with(begun.fail({ error: HUNG_UP }), () => {});
+      if (this.#isClosed) return this.with(begun.refund(), () => {});
       this.#forward(upstream.forwarder, forwarding);
     });
   }
@@ -214,7 +216,11 @@ export class Exchange extends Steps {
     let ended = ENDED;
     if (status >= 400) ended = metered.fail({ status });
     else if (call.format === undefined) ended = metered.keepEstimate();
-    else this.#meter = answerMeter(contentType, call.format, metered, call.hidesUsage);
+    else {
+      const contentEncoding = answer.headers["content-encoding"] ?? "";
+      const read = { contentType, contentEncoding };
+      this.#meter = answerMeter(read, call.format, metered, call.hidesUsage);
+    }
     this.with(ended, () => {
       // The answer may have broken off while the store was asked.
       if (answer.destroyed) return this.#refuse(502, "api_error", BROKEN_OFF);
@@ -246,9 +252,12 @@ export class Exchange extends Steps {
     clearTimeout(this.#timer);
     const response = this.#response;
     if (this.#meter === undefined) return void response.end();
-    const { rest, ended } = this.#meter.finish();
-    if (rest.length > 0) response.write(rest);
-    this.with(ended, () => response.end());
+    this.with(this.#meter.finish(), ({ rest, pendingId }) => {
+      if (rest.length > 0) response.write(rest);
+      this.with(pendingId === undefined ? ENDED : this.#metered?.chargeMost(), () =>
+        response.end(),
+      );
+    });
   }
 
   /** Ends the request to the upstream when nothing comes from it for too long. */
@@ -292,7 +301,9 @@ export class Exchange extends Steps {
   }
 }
 
-/** A gateway finds the entity by the key, and never looks at headers. */
-function noHeaders(): Headers {
-  return new Headers();
+/** Whether a body can name a model: providers refuse one that is no text. */
+function namesModel(body: unknown): boolean {
+  if (typeof body !== "object" || body === null) return false;
+  const { model } = body as { model?: unknown };
+  return model === undefined || typeof model === "string";
 }

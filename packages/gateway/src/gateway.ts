@@ -65,6 +65,7 @@ export class Gateway {
       metering: new Metering(limiter, checkLlmOptions({ entityId: "gateway", maxWaitSeconds })),
       upstreams: upstreams.map((spec) => ({
         models: spec.models,
+        aliases: spec.aliases,
         forwarder: new Forwarder(spec),
       })),
       entityOf: isOpen ? (key) => `sha256:${hashes.of(key)}` : (key) => keys.entityOf(key),

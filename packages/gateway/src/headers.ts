@@ -63,15 +63,17 @@ export function clientKey(headers: IncomingHttpHeaders): string | undefined {
 /** Returns the headers for the upstream, with its own key; without `bodyBytes` there is no body. */
 export function upstreamHeaders(
   raw: readonly string[],
-  { api, key, url }: UpstreamSpec,
+  { api, key, isKeyless, url }: UpstreamSpec,
   clientsKey: string,
   bodyBytes: number | undefined,
 ): string[] {
   const sent = key ?? clientsKey;
   // Compressed answers could not be read on their way through.
   const headers = ["Host", url.host, "Accept-Encoding", "identity"];
-  if (api === "anthropic") headers.push("x-api-key", sent);
-  else headers.push("Authorization", `Bearer ${sent}`);
+  if (!isKeyless) {
+    if (api === "anthropic") headers.push("x-api-key", sent);
+    else headers.push("Authorization", `Bearer ${sent}`);
+  }
   if (bodyBytes !== undefined) headers.push("Content-Length", String(bodyBytes));
   const own = headers.length;
   let connection: string | undefined;

@@ -1,20 +1,30 @@
 /**
  * Keys of a gateway. A key is an entity whose id has the hash of the key, below the entity that its
- * calls count for; the key itself is shown once and stored nowhere.
+ * calls count for; the key itself is shown once and stored nowhere. It ends with a checksum by a
+ * secret of the namespace, so that a gateway recognises invented keys without asking the store.
  */
 
-import { hash } from "node:crypto";
-import { randomBytes, systemRandom } from "@zae-limiter/limiter/base/random.ts";
+import { createHmac, hash, timingSafeEqual } from "node:crypto";
+import { randomToken, systemRandom } from "@zae-limiter/limiter/base/random.ts";
 import type { Clock } from "@zae-limiter/limiter/base/time.ts";
+import { show } from "@zae-limiter/limiter/domain/check.ts";
 import type { Entity } from "@zae-limiter/limiter/domain/entity.ts";
+import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { LRUCache } from "lru-cache";
 
-const ID_PREFIX = "gateway-key:";
+export const KEY_ID_PREFIX = "gateway-key:";
 const KEY_PREFIX = "zael-";
 const KEY_BYTES = 32;
+/** Keys that were made before there were checksums end after 43 characters. */
+const KEY_PATTERN = /^zael-([A-Za-z0-9_-]{43})([A-Za-z0-9_-]{8})?$/;
+const CHECKSUM_BYTES = 6;
 /** How much of a key is shown later, so that people can tell keys apart. */
-const HINT_LENGTH = 10;
+export const HINT_LENGTH = 10;
+const NAME_PATTERN = /^[A-Za-z0-9][A-Za-z0-9 ._@:/+-]{0,63}$/;
+/** The note with the secret of the checksums. */
+const SECRET_NOTE = "gateway/key-secret";
 /** How long a revoked key may go on working in a gateway that has seen it. */
 const CACHE_MS = 30_000;
 const CACHED_MAX = 10_000;
@@ -25,7 +35,10 @@ export interface StoredKey {
   readonly id: string;
   /** The entity that its calls count for. */
   readonly entityId: string;
+  /** The beginning of the key. */
   readonly hint: string;
+  /** The name that people have given it. */
+  readonly name: string | undefined;
   /** Epoch milliseconds; absent: never. */
   readonly expiresMs: number | undefined;
   readonly createdAt: string | undefined;
@@ -36,11 +49,12 @@ export async function createKey(
   repository: Repository,
   entityId: string,
   expiresMs: number | undefined,
-  more: { principal?: string } = {},
+  { name, ...more }: { name?: string; principal?: string } = {},
 ): Promise<{ key: string; stored: StoredKey }> {
+  const named = name === undefined ? {} : { name: checkKeyName(name) };
   await repository.entities.ensure({ id: entityId, ...more });
-  const bytes = randomBytes(systemRandom, KEY_BYTES);
-  const key = KEY_PREFIX + Buffer.from(bytes).toString("base64url");
+  const body = randomToken(systemRandom, KEY_BYTES);
+  const key = KEY_PREFIX + body + checksumOf(body, await ensureSecret(repository));
   const entity = await repository.entities.create({
     id: idOf(key),
     parentId: entityId,
@@ -48,9 +62,63 @@ export async function createKey(
       hint: key.slice(0, HINT_LENGTH),
       ...(expiresMs === undefined ? {} : { expires_ms: expiresMs }),
     },
+    ...named,
     ...more,
   });
   return { key, stored: storedKey(entity) };
+}
+
+/** Checks the name of a key, which can be neither a key nor an id: those find keys, too. */
+export function checkKeyName(name: string): string {
+  const isTaken = [KEY_PREFIX, KEY_ID_PREFIX].some((prefix) => name.startsWith(prefix));
+  if (NAME_PATTERN.test(name) && !isTaken) return name;
+  // A key that was given by mistake must not appear in a message.
+  const came = isTaken ? `one that begins like a key` : show(name);
+  const form =
+    "1 to 64 letters, digits, spaces and . _ @ : / + -, beginning with a letter or digit";
+  throw new ValidationError("name", isTaken ? "…" : name, `expected ${form}, got ${came}`);
+}
+
+/** Returns the secret of the checksums; `undefined` before the first key was made with one. */
+export async function readSecret(repository: Repository): Promise<string | undefined> {
+  const secret = await repository[INTERNALS].notes.get(SECRET_NOTE);
+  return typeof secret === "string" ? secret : undefined;
+}
+
+/** Returns the secret, which the first caller of all makes. */
+async function ensureSecret(repository: Repository): Promise<string> {
+  const { notes } = repository[INTERNALS];
+  const known = await readSecret(repository);
+  if (known !== undefined) return known;
+  const secret = randomToken(systemRandom, KEY_BYTES);
+  if (await notes.create(SECRET_NOTE, secret)) return secret;
+  const made = await readSecret(repository);
+  if (made !== undefined) return made;
+  // There is one, and it is no text: another program has damaged it.
+  await notes.set(SECRET_NOTE, secret);
+  return secret;
+}
+
+/** The parts of a text that could be a key; older keys have no checksum. */
+export interface KeyParts {
+  readonly body: string;
+  readonly checksum: string | undefined;
+}
+
+/** Returns the parts of a key; `undefined` for a text that cannot be one, such as a stored id. */
+export function partsOf(key: string): KeyParts | undefined {
+  const [, body, checksum] = KEY_PATTERN.exec(key) ?? [];
+  return body === undefined ? undefined : { body, checksum };
+}
+
+/** Whether a checksum was made with the secret. */
+export function isChecksum(checksum: string, body: string, secret: string): boolean {
+  return timingSafeEqual(Buffer.from(checksum), Buffer.from(checksumOf(body, secret)));
+}
+
+function checksumOf(body: string, secret: string): string {
+  const digest = createHmac("sha256", secret).update(body).digest();
+  return digest.subarray(0, CHECKSUM_BYTES).toString("base64url");
 }
 
 /** Returns all keys, or those of one entity. */
@@ -59,7 +127,7 @@ export async function listKeys(repository: Repository, entityId?: string): Promi
   let cursor: string | undefined;
   do {
     const from = cursor === undefined ? {} : { cursor };
-    const page = await repository.entities.list({ prefix: ID_PREFIX, ...from });
+    const page = await repository.entities.list({ prefix: KEY_ID_PREFIX, ...from });
     keys.push(...page.entities.map(storedKey));
     cursor = page.cursor;
   } while (cursor !== undefined);
@@ -68,20 +136,24 @@ export async function listKeys(repository: Repository, entityId?: string): Promi
 
 /** Whether there is any key. */
 export async function hasKeys(repository: Repository): Promise<boolean> {
-  const { entities } = await repository.entities.list({ prefix: ID_PREFIX, limit: 1 });
+  const { entities } = await repository.entities.list({ prefix: KEY_ID_PREFIX, limit: 1 });
   return entities.length > 0;
 }
 
 /** Returns the ids of the keys of an entity, which need not exist. */
 export async function keyIdsOf(repository: Repository, entityId: string): Promise<string[]> {
   const children = await repository.entities.children(entityId);
-  return children.map(({ id }) => id).filter((id) => id.startsWith(ID_PREFIX));
+  return children.map(({ id }) => id).filter(isKeyId);
 }
 
 /** Returns the id of a key: hashed, unless it is such an id already. */
 export function idOf(key: string): string {
-  if (key.startsWith(ID_PREFIX)) return key;
-  return ID_PREFIX + hashOf(key);
+  return isKeyId(key) ? key : KEY_ID_PREFIX + hashOf(key);
+}
+
+/** Whether an entity is a key and not one that calls count for. */
+export function isKeyId(entityId: string): boolean {
+  return entityId.startsWith(KEY_ID_PREFIX);
 }
 
 /** Returns the hash of a text, in hexadecimal digits. */
@@ -135,12 +207,14 @@ function entityAt(nowMs: number, key: StoredKey | undefined): string | undefined
   return (key?.expiresMs ?? Number.POSITIVE_INFINITY) > nowMs ? key?.entityId : undefined;
 }
 
-function storedKey({ id, parentId, metadata, createdAt }: Entity): StoredKey {
+/** Reads a key from its entity. */
+export function storedKey({ id, name, parentId, metadata, createdAt }: Entity): StoredKey {
   const { hint, expires_ms } = metadata;
   return {
     id,
     entityId: parentId ?? "",
     hint: typeof hint === "string" ? hint : "",
+    name: name === id ? undefined : name,
     expiresMs: typeof expires_ms === "number" ? expires_ms : undefined,
     createdAt,
   };

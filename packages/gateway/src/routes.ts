@@ -1,7 +1,7 @@
 /** What the URL of a request says. */
 
 import { TextMemo } from "@zae-limiter/limiter/base/text-memo.ts";
-import { formatOf } from "@zae-limiter/limiter/llm/formats/format-of.ts";
+import { formatOf } from "@zae-limiter/limiter/llm/formats/format.ts";
 
 /** Whatever host a request names, it goes to a configured upstream. */
 const BASE = "http://localhost";

@@ -54,21 +54,34 @@ function readAll(
     const node = item as Node;
     const read = readUpstream(node.toJS(document), env, isOpen);
     if ("spec" in read) return [read.spec];
-    for (const { field, reason } of read.problems) {
-      const name = field.slice("upstream.".length);
-      const path = [`upstreams[${index}]`, ...(name === "" ? [] : [name])];
-      report(placeOf(node, name), reason, path);
+    for (const { path, error } of read.problems) {
+      report(placeOf(node, path), error.reason, [`upstreams[${index}]${written(path)}`]);
     }
     return [];
   });
 }
 
-/** Returns where the value of a field stands, or the upstream that should have the field. */
-function placeOf(node: Node, name: string): number {
-  const pair = isMap(node)
-    ? node.items.find(({ key }) => isScalar(key) && key.value === name)
-    : undefined;
-  return startOf(pair === undefined ? node : (pair.key as Node));
+/** Returns where a field or an entry begins, or what should have it. */
+function placeOf(node: Node, path: readonly (string | number)[]): number {
+  let place: Node = node;
+  let value: unknown = node;
+  for (const step of path) {
+    const pair = isMap(value) ? value.items.find(({ key }) => isNamed(key, step)) : undefined;
+    const entry: unknown = isSeq(value) ? value.items[Number(step)] : pair?.key;
+    if (entry === undefined) break;
+    place = entry as Node;
+    value = pair?.value;
+  }
+  return startOf(place);
+}
+
+function isNamed(key: unknown, name: string | number): boolean {
+  return isScalar(key) && key.value === name;
+}
+
+/** `.aliases.gpt-4o[0]`. */
+function written(path: readonly (string | number)[]): string {
+  return path.map((step) => (typeof step === "number" ? `[${step}]` : `.${step}`)).join("");
 }
 
 function startOf(node: Node | null): number {

@@ -1,6 +1,12 @@
 /** Checks of scenarios. */
 
-import { checkFields, isPlainObject, show } from "@zae-limiter/limiter/domain/check.ts";
+import {
+  checkFields,
+  checkFunction,
+  checkNumber,
+  isPlainObject,
+  show,
+} from "@zae-limiter/limiter/domain/check.ts";
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import type { Load, LoadUser, Wait } from "./load.ts";
 
@@ -38,8 +44,8 @@ export function defineLoad(load: Load): Load {
 export function checkLoad(load: unknown): Load {
   checkFields("load", load, ["setup", "users", "teardown"]);
   const { setup, users, teardown } = load as Record<string, unknown>;
-  checkFunction("load.setup", setup, false);
-  checkFunction("load.teardown", teardown, false);
+  if (setup !== undefined) checkFunction("load.setup", setup);
+  if (teardown !== undefined) checkFunction("load.teardown", teardown);
   if (!isPlainObject(users) || Object.keys(users).length === 0) {
     const reason = `expected at least one class of users, got ${show(users)}`;
     throw new ValidationError("load.users", users, reason);
@@ -74,12 +80,10 @@ function checkUser(name: string, user: unknown): void {
   }
   checkFields(field, user, ["weight", "wait", "start", "task"]);
   const { weight = 1, wait = 0, start, task } = user as Partial<LoadUser>;
-  if (typeof weight !== "number" || !Number.isFinite(weight) || weight < 0) {
-    throw new ValidationError(`${field}.weight`, weight, `expected a number, got ${show(weight)}`);
-  }
+  checkNumber(`${field}.weight`, weight, 0, Number.MAX_VALUE);
   checkWait(`${field}.wait`, wait);
-  checkFunction(`${field}.start`, start, false);
-  checkFunction(`${field}.task`, task, true);
+  if (start !== undefined) checkFunction(`${field}.start`, start);
+  checkFunction(`${field}.task`, task);
 }
 
 function checkWait(field: string, wait: Wait): void {
@@ -88,9 +92,4 @@ function checkWait(field: string, wait: Wait): void {
   if (Array.isArray(wait) && wait.length === 2 && wait.every(isTime) && wait[0] <= wait[1]) return;
   const reason = `expected milliseconds, [min, max] or a function, got ${show(wait)}`;
   throw new ValidationError(field, wait, reason);
-}
-
-function checkFunction(field: string, value: unknown, isRequired: boolean): void {
-  if (typeof value === "function" || (value === undefined && !isRequired)) return;
-  throw new ValidationError(field, value, `expected a function, got ${show(value)}`);
 }

@@ -29,11 +29,11 @@ const METRICS: Readonly<Record<string, Metric>> = {
   rate: { kind: "rate", of: (f) => f.perSecond },
 };
 
-const PATTERN = /^\s*([a-z0-9]+)\s*(>=|<=|>|<)\s*(\d+(?:\.\d+)?)\s*(us|ms|s|%|\/s)?\s*$/;
+const PATTERN = /^([a-z0-9]+)\s*(>=|<=|>|<)\s*(\d+(?:\.\d+)?)\s*(us|ms|s|%|\/s)?$/;
 const MS: Readonly<Record<string, number>> = { us: 0.001, ms: 1, s: 1000 };
 
 export function parseThreshold(text: string): Threshold {
-  const [, name = "", operator = "", digits = "", unit = ""] = PATTERN.exec(text) ?? [];
+  const [, name = "", operator = "", digits = "", unit = ""] = PATTERN.exec(text.trim()) ?? [];
   const metric = Object.hasOwn(METRICS, name) ? METRICS[name] : undefined;
   const limit = metric && limitOf(metric, Number(digits), unit);
   if (metric === undefined || limit === undefined) {

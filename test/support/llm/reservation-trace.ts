@@ -52,12 +52,12 @@ export async function runTrace(reserve: Reserve): Promise<TraceResult> {
       const ending = open.shift() as Ending;
       nowMs = ending.atMs;
       await ending.settle();
-      outputs.learn(TARGET.resource, ending.output);
+      outputs.learn(TARGET, ending.output);
       debt = Math.max(debt, -(await available()));
     }
     nowMs = startMs;
     const output = outputOf(random);
-    const reserved = outputs.of(TARGET.resource, MAX_TOKENS);
+    const reserved = outputs.of(TARGET, MAX_TOKENS);
     const consume = { tpm: INPUT_TOKENS + reserved };
     const decision = await limiter.tryAcquire({ ...TARGET, consume });
     if (!decision.granted) {

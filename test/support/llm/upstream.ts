@@ -19,6 +19,8 @@ export class Upstream {
   readonly arrived: Arrived[] = [];
   /** Responses whose client hung up before they were complete. */
   hungUp = 0;
+  /** Listed by `GET /v1/models`, which then neither arrives nor takes a reply. */
+  models: readonly string[] | undefined;
   readonly #server: Server;
   #replies: Reply[] = [];
   #waiting: (() => void)[] = [];
@@ -55,6 +57,12 @@ export class Upstream {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (this.models !== undefined && isListing(request)) {
+      const data = this.models.map((id) => ({ id, object: "model", created: 0 }));
+      response.writeHead(200, { "content-type": "application/json" });
+      response.end(JSON.stringify({ object: "list", data, has_more: false }));
+      return;
+    }
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const text = Buffer.concat(chunks).toString();
@@ -69,6 +77,10 @@ export class Upstream {
     const reply = this.#replies.length > 1 ? this.#replies.shift() : this.#replies[0];
     await reply?.(arrived, response);
   }
+}
+
+function isListing({ method, url = "" }: IncomingMessage): boolean {
+  return method === "GET" && /\/models(?:\?|$)/.test(url);
 }
 
 /** Answers with JSON. */

@@ -1,6 +1,5 @@
-/** Runs the aggregator as a process of one's own, on any store. */
+/** Runs the aggregator in a process of the caller, on any store. */
 
-import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import { randomToken, systemRandom } from "@zae-limiter/limiter/base/random.ts";
 import type { Clock } from "@zae-limiter/limiter/base/time.ts";
 import { systemTimer } from "@zae-limiter/limiter/base/time.ts";
@@ -9,8 +8,17 @@ import {
   NO_TRAITS,
 } from "@zae-limiter/limiter/buckets/distributed/table-traits.ts";
 import { WINDOW_TYPES, type WindowType } from "@zae-limiter/limiter/core/windows.ts";
-import { checkFields, checkInteger, show } from "@zae-limiter/limiter/domain/check.ts";
+import { show } from "@zae-limiter/limiter/domain/check.ts";
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import {
+  checkByTable,
+  type Filled,
+  FUNCTION,
+  OBJECT,
+  type OptionTable,
+  oneOf,
+  whole,
+} from "@zae-limiter/limiter/domain/options.ts";
 import { clockOf } from "@zae-limiter/limiter/repository/backend.ts";
 import type { DynamoOptions } from "@zae-limiter/limiter/repository/options.ts";
 import { tableOf } from "@zae-limiter/limiter/repository/stores/dynamodb.ts";
@@ -32,7 +40,7 @@ import { S3Archive } from "./s3-archive.ts";
 import { splitterOver } from "./splitter.ts";
 
 /**
- * How an aggregator runs.
+ * Options of an aggregator that runs in a process of the caller.
  *
  * @example
  * ```ts
@@ -41,11 +49,11 @@ import { splitterOver } from "./splitter.ts";
  * ```
  */
 export interface AggregatorRunOptions {
-  /** The windows usage is counted by; all when not given. */
+  /** The windows by which usage is counted. Default: all. */
   readonly windows?: readonly WindowType[];
   /** How long a snapshot is kept after its window. Default 90. */
   readonly retentionDays?: number;
-  /** Where removed audit events go: a folder, or `s3://` and a bucket. Nowhere when not given. */
+  /** A folder, or `s3://` and a bucket, for removed audit events. Default: not archived. */
   readonly archive?: string;
   /** A process that is silent for this long loses its shards to other processes. Default 10. */
   readonly leaseSeconds?: number;
@@ -65,35 +73,22 @@ export interface AggregatorRunOptions {
   readonly connection?: DynamoOptions;
 }
 
-const RUN_FIELDS = [
-  "windows",
-  "retentionDays",
-  "archive",
-  "leaseSeconds",
-  "batchMs",
-  "batchSize",
-  "reportSeconds",
-  "logLevel",
-  "write",
-  "signal",
-  "connection",
-] as const satisfies readonly (keyof AggregatorRunOptions)[];
+const OPTIONS = {
+  windows: { check: checkWindows },
+  retentionDays: { check: whole(1, 3650), default: 90 },
+  archive: { check: checkArchive },
+  leaseSeconds: { check: whole(1, 3600), default: 10 },
+  batchMs: { check: whole(0, 300_000), default: 1000 },
+  batchSize: { check: whole(1, 100_000), default: 1000 },
+  reportSeconds: { check: whole(1, 86_400), default: 60 },
+  logLevel: { check: oneOf(...LOG_LEVELS), default: "info" },
+  write: { check: FUNCTION, default: (line) => void process.stdout.write(line) },
+  signal: { check: OBJECT },
+  connection: { check: OBJECT },
+} as const satisfies OptionTable<AggregatorRunOptions>;
 
-const DEFAULTS = {
-  retentionDays: 90,
-  leaseSeconds: 10,
-  batchMs: 1000,
-  batchSize: 1000,
-  reportSeconds: 60,
-} as const;
-const RANGES: Readonly<Record<keyof typeof DEFAULTS, readonly [min: number, max: number]>> = {
-  retentionDays: [1, 3650],
-  leaseSeconds: [1, 3600],
-  batchMs: [0, 300_000],
-  batchSize: [1, 100_000],
-  reportSeconds: [1, 86_400],
-};
-type Settings = Record<keyof typeof DEFAULTS, number>;
+/** Options that are checked, with their defaults. */
+type Settings = Filled<AggregatorRunOptions, typeof OPTIONS>;
 
 const TIMEOUT_MS = 5000;
 const WORKER_BYTES = 9;
@@ -120,10 +115,10 @@ export async function runAggregator(
   options: AggregatorRunOptions = {},
 ): Promise<AggregatorCounters> {
   if (typeof where === "string") return runAggregatorAt(parseStoreUrl(where), options);
-  const settings = checked(options);
+  const settings = checkByTable(options, OPTIONS);
   const clock = clockOf(options.connection ?? {});
   const opened = { store: where, clock, changes: { by: "feed", store: where } } as const;
-  return follow(opened, undefined, options, settings);
+  return follow(opened, undefined, settings);
 }
 
 /** Follows the store at a location until the signal stops it. */
@@ -131,13 +126,13 @@ export async function runAggregatorAt(
   location: StoreLocation,
   options: AggregatorRunOptions,
 ): Promise<AggregatorCounters> {
-  const settings = checked(options);
+  const settings = checkByTable(options, OPTIONS);
   const connection = { timeoutMs: TIMEOUT_MS, ...options.connection };
   const table = tableOf(location);
   const region = table && (connection.region ?? table.region);
   const backend = await openBackend(location, connection);
   try {
-    return await follow(backend, region, options, settings);
+    return await follow(backend, region, settings);
   } finally {
     await backend.store.close();
   }
@@ -153,14 +148,12 @@ interface FollowedStore {
 async function follow(
   { store, clock, changes }: FollowedStore,
   region: string | undefined,
-  options: AggregatorRunOptions,
   settings: Settings,
 ): Promise<AggregatorCounters> {
-  const { write = (line: string) => void process.stdout.write(line), logLevel: level } = options;
-  const log = jsonLog({ clock, write, ...defined({ level }) });
-  const timer = options.connection?.timer ?? systemTimer;
-  const random = options.connection?.random ?? systemRandom;
-  const { retentionDays, batchMs, batchSize } = settings;
+  const { retentionDays, batchMs, batchSize, write, connection } = settings;
+  const log = jsonLog({ clock, write, level: settings.logLevel });
+  const timer = connection?.timer ?? systemTimer;
+  const random = connection?.random ?? systemRandom;
   // Only a table on DynamoDB has a stream of shards.
   const isTable = changes.by === "shards";
   const aggregator = new Aggregator({
@@ -169,8 +162,8 @@ async function follow(
     timer,
     log,
     retentionDays,
-    windows: options.windows,
-    archive: archiveAt(options.archive, region),
+    windows: settings.windows,
+    archive: archiveAt(settings.archive, region),
     splitter: isTable ? splitterOver({ store, clock, log, timer, random }) : undefined,
     traits: isTable ? DYNAMODB_TRAITS : NO_TRAITS,
   });
@@ -187,36 +180,32 @@ async function follow(
     batchSize,
     reportMs: settings.reportSeconds * 1000,
   });
-  return await runner.run(options.signal ?? new AbortController().signal);
+  return await runner.run(settings.signal ?? new AbortController().signal);
 }
 
-function checked(options: AggregatorRunOptions): Settings {
-  checkFields("options", options, RUN_FIELDS);
-  const { windows, logLevel } = options;
-  const unknown = windows?.find((type) => !WINDOW_TYPES.includes(type));
-  if (unknown !== undefined || windows?.length === 0) {
-    const reason = `expected some of ${WINDOW_TYPES.join(", ")}, got ${show(unknown)}`;
-    throw new ValidationError("windows", unknown, reason);
-  }
-  if (logLevel !== undefined && !LOG_LEVELS.includes(logLevel)) {
-    const reason = `expected ${LOG_LEVELS.join(", ")}, got ${show(logLevel)}`;
-    throw new ValidationError("logLevel", logLevel, reason);
-  }
-  const settings: Settings = { ...DEFAULTS };
-  for (const [name, [min, max]] of Object.entries(RANGES) as [
-    keyof typeof DEFAULTS,
-    [number, number],
-  ][]) {
-    settings[name] = checkInteger(name, options[name] ?? DEFAULTS[name], min, max);
-  }
-  return settings;
+function checkWindows(field: string, value: unknown): void {
+  const isKnown = (type: unknown) => WINDOW_TYPES.some((known) => known === type);
+  if (Array.isArray(value) && value.length > 0 && value.every(isKnown)) return;
+  const wrong: unknown = Array.isArray(value) ? value.find((type) => !isKnown(type)) : value;
+  const reason = `expected some of ${WINDOW_TYPES.join(", ")}, got ${show(wrong)}`;
+  throw new ValidationError(field, wrong, reason);
+}
+
+function checkArchive(field: string, place: unknown): void {
+  const isFolder = typeof place === "string" && place !== "" && !place.includes("://");
+  if (isFolder || (typeof place === "string" && bucketIn(place) !== undefined)) return;
+  throw new ValidationError(field, place, `expected a folder or ${S3_SCHEME}<bucket>`);
+}
+
+/** Returns the bucket in `s3://bucket`; `undefined` for a folder. */
+function bucketIn(place: string): string | undefined {
+  return place.startsWith(S3_SCHEME) && place.length > S3_SCHEME.length
+    ? place.slice(S3_SCHEME.length)
+    : undefined;
 }
 
 function archiveAt(place: string | undefined, region: string | undefined): ArchiveSink | undefined {
   if (place === undefined) return undefined;
-  if (place.startsWith(S3_SCHEME) && place.length > S3_SCHEME.length) {
-    return new S3Archive({ bucket: place.slice(S3_SCHEME.length), region });
-  }
-  if (place !== "" && !place.includes("://")) return new FolderArchive(place);
-  throw new ValidationError("archive", place, `expected a folder or ${S3_SCHEME}<bucket>`);
+  const bucket = bucketIn(place);
+  return bucket === undefined ? new FolderArchive(place) : new S3Archive({ bucket, region });
 }

@@ -18,7 +18,7 @@ export interface StreamChange {
 /** Eight digits are good until the year 2059, nine for a long time after. */
 const GENERATION_LENGTH = 9;
 const LENGTH_DIGITS = 2;
-const SEQUENCE_PATTERN = /^0*([0-9]*)$/;
+const SEQUENCE_PATTERN = /^[0-9]*$/;
 
 /** A store with one feed for all its life. */
 export const ONLY_GENERATION = "";
@@ -37,7 +37,7 @@ export function generationOf(streamArn: string): string {
 
 /** Numbers of different length do not sort as text, so their length goes first. */
 export function orderOf(generation: string, sequence: string): string {
-  const digits = SEQUENCE_PATTERN.exec(sequence)?.[1] ?? sequence;
+  const digits = SEQUENCE_PATTERN.test(sequence) ? sequence.replace(/^0+/, "") : sequence;
   return `${generation}${String(digits.length).padStart(LENGTH_DIGITS, "0")}${digits}`;
 }
 

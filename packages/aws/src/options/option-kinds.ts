@@ -4,8 +4,9 @@
  */
 
 import { WINDOW_TYPES } from "@zae-limiter/limiter/core/windows.ts";
-import { checkInteger, checkOptions, show } from "@zae-limiter/limiter/domain/check.ts";
+import { checkOptions, show } from "@zae-limiter/limiter/domain/check.ts";
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import { type OptionCheck, whole as wholeNumber } from "@zae-limiter/limiter/domain/options.ts";
 import type { CfnParameter } from "../template/cfn.ts";
 
 /** AWS allows 50 on a stack, and six are ours. */
@@ -23,10 +24,7 @@ const LOG_RETENTION_DAYS: readonly number[] = [
   3653,
 ];
 
-/** Throws a `ValidationError` for a value that the option of that name cannot have. */
-type OptionCheck = (field: string, value: unknown) => void;
-
-/** What all options of a kind have in common. */
+/** The common part of all options of a kind. */
 export interface OptionKind {
   readonly type: "number" | "boolean" | "text" | "tags";
   readonly check: OptionCheck;
@@ -41,9 +39,7 @@ export interface OptionKind {
 export function whole(min: number, max: number) {
   return {
     type: "number",
-    check: (field, value) => {
-      checkInteger(field, value, min, max);
-    },
+    check: wholeNumber(min, max),
     allowed: { MinValue: min, MaxValue: max },
     range: [min, max],
   } as const satisfies OptionKind;

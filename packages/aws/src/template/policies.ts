@@ -20,16 +20,19 @@ import {
 const NAMESPACE_ID = `\${aws:PrincipalTag/zael_namespace_id}`;
 /** The version record and the registry of namespaces. */
 const REGISTRY = "_/SYSTEM#";
-/** What an acquire reads: limits, entities, buckets and deletion marks; no usage, no audit log. */
-const READ_BY_ACQUIRE = ["SYSTEM#", "RESOURCE#*", "ENTITY#*", "BUCKET#*", "DELETED#*"];
+/**
+ * What an acquire reads: limits, entities, buckets and deletion marks, and what a gateway does:
+ * notes; no usage, no audit log.
+ */
+const READ_BY_ACQUIRE = ["SYSTEM#", "RESOURCE#*", "ENTITY#*", "BUCKET#*", "DELETED#*", "NOTE#*"];
 
 const READ = ["GetItem", "BatchGetItem", "Query"];
 const WRITE = ["PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "ConditionCheckItem"];
 const READ_KEYS = ["GetItem", "BatchGetItem"];
-const WRITE_BUCKETS = ["PutItem", "UpdateItem"];
+const WRITE_KEYS = ["PutItem", "UpdateItem"];
 const WHOLE_TABLE: CfnValue = [TABLE_ARN, indexArn()];
 
-/** Acquires and adjusts, creating buckets as it goes; in every namespace, or in one. */
+/** Acquires and adjusts, creating buckets and notes as it goes; in every namespace, or in one. */
 function acquire(namespaceId: string): CfnValue[] {
   return [
     allow({
@@ -40,10 +43,10 @@ function acquire(namespaceId: string): CfnValue[] {
       conditions: leadingKeys(...READ_BY_ACQUIRE.map((keys) => `${namespaceId}/${keys}`)),
     }),
     allow({
-      sid: "WriteBuckets",
-      actions: WRITE_BUCKETS,
+      sid: "WriteBucketsAndNotes",
+      actions: WRITE_KEYS,
       resource: TABLE_ARN,
-      conditions: leadingKeys(`${namespaceId}/BUCKET#*`),
+      conditions: leadingKeys(`${namespaceId}/BUCKET#*`, `${namespaceId}/NOTE#*`),
     }),
     // As the Python library finds the buckets of an entity or a resource.
     allow({

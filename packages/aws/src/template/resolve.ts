@@ -99,7 +99,7 @@ class Resolver {
   };
 
   #substituted(text: string): CfnValue {
-    const filled = text.replaceAll(/\$\{([^}!]+)\}/g, (whole, name: string) => {
+    const filled = text.replaceAll(/\$\{([^}!$]+)\}/g, (whole, name: string) => {
       return String(this.#values[name] ?? whole);
     });
     return filled.includes("${") ? { "Fn::Sub": filled } : filled;

@@ -23,6 +23,7 @@ const KEYS = {
   system: "SYSTEM#",
   audit: "AUDIT#user-1",
   deletion: "DELETED#user-1",
+  note: "NOTE#gateway/secret",
 } as const;
 
 /** The kinds of keys that a policy may use an action on. */
@@ -45,12 +46,12 @@ function table(policy: string, namespace: string): Record<string, string> {
 
 const ALL = Object.keys(KEYS).join(" ");
 const ACQUIRE = {
-  GetItem: "bucket entity limits system deletion",
-  BatchGetItem: "bucket entity limits system deletion",
-  PutItem: "bucket",
-  UpdateItem: "bucket",
+  GetItem: "bucket entity limits system deletion note",
+  BatchGetItem: "bucket entity limits system deletion note",
+  PutItem: "bucket note",
+  UpdateItem: "bucket note",
   // For the Python library, which checks the owner of a bucket that it creates.
-  ConditionCheckItem: "bucket entity limits system deletion",
+  ConditionCheckItem: "bucket entity limits system deletion note",
 };
 const everything = (actions: readonly string[]) =>
   Object.fromEntries(actions.map((action) => [action, ALL]));

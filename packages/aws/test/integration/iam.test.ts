@@ -20,6 +20,7 @@ import {
 } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
 import { RateLimiter, Repository } from "@zae-limiter/limiter/index.ts";
 import { bucketKey } from "@zae-limiter/limiter/records/keys.ts";
+import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import { openAsItIs } from "@zae-limiter/limiter/repository/store-as-it-is.ts";
 import { tableAt } from "@zae-limiter/limiter/repository/stores/dynamodb.ts";
 import { deleteTable } from "@zae-limiter/limiter/storage/dynamodb/create-table.ts";
@@ -255,6 +256,26 @@ describeUnless(first === undefined && "no local DynamoDB runs")("policies", () =
       const stranger = await enter("other");
       const request = { entityId: "child", resource: "ns-acq", consume: { rpm: 1 } };
       await denied(stranger.acquire({ ...request, onUnavailable: "block" }));
+      await stranger.close();
+    });
+
+    test("acq and ns-acq share notes, as a gateway does, and ns-acq only in its own", async () => {
+      for (const policy of ["AcquireOnlyPolicy", "NamespaceAcquirePolicy"]) {
+        as(policy, tagged());
+        const limiter = await enter();
+        const { notes } = limiter.repository[INTERNALS];
+        expect(await notes.create(`job-${policy}`, 1)).toBe(true);
+        expect(await notes.replace(`job-${policy}`, 1, 2)).toBe(true);
+        expect(await notes.get(`job-${policy}`)).toBe(2);
+        await notes.set("models", ["gpt-4"]);
+        await limiter.close();
+      }
+      const stranger = await enter("other");
+      const { notes } = stranger.repository[INTERNALS];
+      await denied(notes.get("models"));
+      await denied(notes.create("models", 1));
+      await denied(notes.set("models", 1));
+      await denied(notes.replace("models", 1, 2));
       await stranger.close();
     });
 

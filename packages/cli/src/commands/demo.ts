@@ -2,9 +2,8 @@
 
 import { seededRandom } from "@zae-limiter/testing/seeded-random.ts";
 import { DASHBOARD_OPTIONS, type DashboardFlags } from "../dashboard/options.ts";
-import { runDemo } from "../demo/demo.ts";
-import type { Shown } from "../demo/show.ts";
-import { nextSteps } from "../demo/summary.ts";
+import { runDemo, type Shown } from "../demo/demo.ts";
+import { nextSteps } from "../demo/next-steps.ts";
 import { leaf } from "../frame/command.ts";
 import { EXIT } from "../frame/exit-codes.ts";
 import { STATUS_SHAPE, statusJson } from "../terminal/bars.ts";
@@ -87,39 +86,36 @@ export const demo = leaf<Options>({
     const random = seededRandom(seed, "demo");
     if (options.dashboard === true) {
       const { runDashboardDemo } = await import("../demo/dashboard-demo.ts");
-      return runDashboardDemo(terminal, { random }, { ...options, json });
+      return runDashboardDemo(terminal, random, { ...options, json });
     }
     if (!json) {
       const seen = fast ? { ...terminal, isTerminal: false } : terminal;
-      await runDemo(seen, { random, isPaced: seen.isTerminal });
+      await runDemo(seen, random, seen.isTerminal);
       return { code: EXIT.ok };
     }
-    let told = "";
+    let printed = "";
     const out = (text: string) => {
-      told += text;
+      printed += text;
     };
     const unseen = { ...terminal, out, palette: PLAIN, isTerminal: false };
-    const shown = await runDemo(unseen, { random, isPaced: false });
+    const shown = await runDemo(unseen, random, false);
     return {
       json: () => ({
         seed,
         ...shownJson(shown),
         next: nextSteps(terminal.env).map(([command]) => command),
-        lines: told.trimEnd().split("\n"),
+        lines: printed.trimEnd().split("\n"),
       }),
-      text: () => told,
+      text: () => printed,
     };
   },
 });
 
-function shownJson({ allowances, calls, tally, usage, statuses }: Shown) {
-  const { answered, refused, failed, estimated, used } = tally.total;
+function shownJson({ entities, calls, total, usage, statuses }: Shown) {
+  const { answered, refused, failed, estimated, used } = total;
   return {
-    entities: allowances.map((allowance) =>
-      jsonOf(ENTITY_SHAPE, {
-        ...allowance,
-        limits: allowance.limits.map((limit) => limit.toJSON()),
-      }),
+    entities: entities.map((entity) =>
+      jsonOf(ENTITY_SHAPE, { ...entity, limits: entity.limits.map((limit) => limit.toJSON()) }),
     ),
     calls: calls.map((call) =>
       jsonOf(CALL_SHAPE, {

@@ -41,7 +41,8 @@ export function failureOf(error: unknown, options: StoreOptions = {}): Failure {
 }
 
 function failure(exitCode: number, code: string, message: string): Failure {
-  return { exitCode, code, line: visible(message.replace(/\s*\n\s*/g, " ").trim()) };
+  const lines = message.split("\n").map((line) => line.trim());
+  return { exitCode, code, line: visible(lines.filter((line) => line !== "").join(" ")) };
 }
 
 function exitCodeOf(error: ZaeLimiterError): number {

@@ -33,7 +33,7 @@ export function flagsOf({ flags }: OptionSpec): {
   readonly names: readonly string[];
   readonly value: string | undefined;
 } {
-  const value = /[<[](.+)[>\]]$/.exec(flags)?.[1];
-  const names = flags.replace(/\s*[<[].*$/, "").split(/,\s*/);
-  return { names, value };
+  const at = flags.search(/[<[]/);
+  if (at === -1) return { names: flags.split(/,\s*/), value: undefined };
+  return { names: flags.slice(0, at).trimEnd().split(/,\s*/), value: flags.slice(at + 1, -1) };
 }

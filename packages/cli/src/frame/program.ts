@@ -103,7 +103,7 @@ function inherit(command: Command, terminal: Terminal): void {
 function oneLine({ message }: CommanderError): string {
   return message
     .replace(/^error: /, "")
-    .replace(/\s*\n\(Did you mean (.+)\?\)$/, ", did you mean $1?")
+    .replace(/\n\(Did you mean (.+)\?\)$/, ", did you mean $1?")
     .replace("is invalid. ", "is invalid: ")
     .replace(/\.$/, "");
 }

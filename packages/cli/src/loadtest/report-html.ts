@@ -103,7 +103,7 @@ function chartsHtml({ intervals, percentiles, plan }: LoadReport): string[] {
         },
       ],
       yText: milliseconds,
-      xText: (nines) => `${(100 * (1 - 10 ** -nines)).toFixed(2).replace(/\.?0+$/, "")}%`,
+      xText: (nines) => `${Number((100 * (1 - 10 ** -nines)).toFixed(2))}%`,
     }),
   ];
 }

@@ -181,7 +181,8 @@ test("an upstream that switches protocols without being asked is a 502", async (
     response.socket?.write("HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n");
   });
   expect(await ask(CHAT, JSON.stringify(asked))).toMatchObject({ status: 502 });
-  expect(await consumed()).toEqual({ rpm: 0, tpm: 0 });
+  // Something was sent, so the estimate stays.
+  expect(await consumed()).toEqual({ rpm: 1, tpm: 510 });
 });
 
 test("an answer that the client cannot be sent ends its lease and the connection", async () => {
@@ -191,8 +192,8 @@ test("an answer that the client cannot be sent ends its lease and the connection
   });
   const { status } = await ask(CHAT, JSON.stringify(asked));
   expect(status).toBe(500);
-  // The input was sent, and stays consumed; the estimated output does not.
-  await expect.poll(() => consumed()).toEqual({ rpm: 1, tpm: 10 });
+  // The request was sent, and its estimate stays consumed.
+  await expect.poll(() => consumed()).toEqual({ rpm: 1, tpm: 510 });
   await expect.poll(() => metric(/^zae_limiter_gateway_open_requests (\d+)$/m)).toBe(1);
 });
 

@@ -80,3 +80,16 @@ test("a key comes as a bearer token or as x-api-key", () => {
   expect(clientKey({ "x-api-key": "" })).toBeUndefined();
   expect(clientKey({})).toBeUndefined();
 });
+
+test("an upstream without a key gets neither its own nor the client's", () => {
+  const keyless = checkUpstream({ url: "http://127.0.0.1:11434/v1", key: "none" }, env, false);
+  const raw = ["Authorization", "Bearer zael-client", "X-Kept", "1"];
+  expect(upstreamHeaders(raw, keyless, "zael-client", undefined)).toEqual([
+    "Host",
+    "127.0.0.1:11434",
+    "Accept-Encoding",
+    "identity",
+    "X-Kept",
+    "1",
+  ]);
+});

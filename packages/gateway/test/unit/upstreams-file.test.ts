@@ -3,6 +3,8 @@ import { expect, test } from "vitest";
 
 const env = { OPENAI_API_KEY: "sk-1", TEAM_KEY: "sk-2" };
 
+const FIELDS = "url, models, api, key_env, key, aliases, max_output";
+
 /** Returns what is said about a file that cannot be used. */
 function said(text: string, isOpen = false): string {
   try {
@@ -41,12 +43,13 @@ upstream: 7
 `;
   expect(said(text).split("; line ")).toEqual([
     'Invalid config: line 3: upstreams[0].url: expected a URL like https://api.openai.com/v1, got "ftp://files.example"',
-    '4: upstreams[0].models: expected a list of beginnings of model names, got "gpt-"',
+    '4: upstreams[0].models: expected a list of names of models, and of beginnings like "gpt-", got "gpt-"',
     "5: upstreams[1].key_env: the variable ANTHROPIC_API_KEY has no key for " +
-      "https://api.anthropic.com; set it, or use --open",
-    '6: upstreams[2]: expected an object like { url, models, api, key_env }, got "just text"',
+      "https://api.anthropic.com; set it, or use --open where clients have keys of their own, " +
+      "or --keyless (key: none in a file) where none is needed",
+    `6: upstreams[2]: expected an object like { ${FIELDS} }, got "just text"`,
     '8: upstreams[3].api: expected "openai" or "anthropic", got "bedrock"',
-    '9: upstreams[3].modles: there is no "modles" here; expected url, models, api, key_env',
+    `9: upstreams[3].modles: there is no "modles" here; expected ${FIELDS}`,
     '10: there is no "upstream" here; expected upstreams',
   ]);
 });
@@ -56,4 +59,75 @@ test("a file that is no YAML, or has no upstreams, says so with a line", () => {
   for (const text of ["", "upstreams: []", "upstreams:\n", "7"]) {
     expect(said(text)).toContain("line 1: expected a list with at least one upstream");
   }
+});
+
+test("names, beginnings, aliases and the most output of models are read", () => {
+  const text = `
+upstreams:
+  - url: https://api.openai.com/v1
+    models: [gpt-, o3, "text-*", "ft:"]
+    aliases:
+      gpt-4o: [gpt-4o-2024-08-06, gpt-4o-2024-11-20]
+    max_output: { gpt-4o: 16384, gpt-: 4096 }
+  - { url: "http://127.0.0.1:11434/v1", key: none, max_output: 2048 }
+`;
+  const [openai, local] = parseUpstreams(text, env, false);
+  expect(openai?.models).toEqual(["gpt-", "o3", "text-*", "ft:"]);
+  expect(Object.fromEntries(openai?.aliases ?? [])).toEqual({
+    "gpt-4o": "gpt-4o",
+    "gpt-4o-2024-08-06": "gpt-4o",
+    "gpt-4o-2024-11-20": "gpt-4o",
+  });
+  expect([...(openai?.maxOutput ?? [])]).toEqual([
+    ["gpt-4o", 16_384],
+    ["gpt-", 4096],
+  ]);
+  expect([local?.key, local?.isKeyless, openai?.isKeyless]).toEqual([undefined, true, false]);
+  expect([...(local?.maxOutput ?? [])]).toEqual([["*", 2048]]);
+});
+
+test("every wrong name, alias and number of a file is reported with its own line", () => {
+  const text = `
+upstreams:
+  - url: https://api.openai.com/v1
+    models:
+      - gpt-4o
+      - "@all"
+      - 7
+      - "a b-"
+    aliases:
+      gpt-4o: [gpt-4o-a]
+      gpt-5:
+        - gpt-4o-a
+      _default_: [x]
+      small: tiny
+    max_output:
+      gpt-4o: 0
+      "*": many
+    key: sk-secret-in-a-file
+    one: 1
+    two: 2
+`;
+  const message = said(text);
+  expect(message).not.toContain("sk-secret");
+  expect(message.split("; line ").map((line) => line.replace("Invalid config: line ", ""))).toEqual(
+    [
+      expect.stringMatching(/^6: upstreams\[0\]\.models\[1\]: "@all" is reserved/),
+      "7: upstreams[0].models[2]: expected a name, got 7",
+      expect.stringMatching(/^8: upstreams\[0\]\.models\[3\]: .* must start with/),
+      '12: upstreams[0].aliases.gpt-5[0]: "gpt-4o-a" counts for "gpt-4o" already',
+      expect.stringMatching(/^13: upstreams\[0\]\.aliases\._default_: .* must start with/),
+      '14: upstreams[0].aliases.small: expected a list of names of models, got "tiny"',
+      "16: upstreams[0].max_output.gpt-4o: must be positive, got 0",
+      '17: upstreams[0].max_output.*: expected a whole number, got "many"',
+      "18: upstreams[0].key: expected none; a key comes from the variable that key_env names",
+      `19: upstreams[0].one: there is no "one" here; expected ${FIELDS}`,
+      `20: upstreams[0].two: there is no "two" here; expected ${FIELDS}`,
+    ],
+  );
+});
+
+test("an upstream without a key cannot also name the variable of a key", () => {
+  const text = "upstreams: [{ url: https://api.openai.com/v1, key: none, key_env: TEAM_KEY }]";
+  expect(said(text)).toContain("upstreams[0].key: expected key: none or key_env, not both");
 });

@@ -1,6 +1,6 @@
 /** What an acquire asks for, checked before anything else happens. */
 
-import { checkEither, checkFields, isLiteral, show } from "../domain/check.ts";
+import { checkChoice, checkFields, isLiteral, show } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors/errors.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../domain/errors/unavailability.ts";
 import { checkLimits, isCheckedList, type Limit, type LimitInput } from "../domain/limit.ts";
@@ -212,9 +212,11 @@ export function checkTarget(
  */
 export type MissingLimits = "error" | "ignore";
 
+const MISSING_LIMITS: readonly MissingLimits[] = ["error", "ignore"];
+
 /** Checks a mode that came from outside; `undefined` where none was given. */
 export function checkMissingLimits(value: unknown): MissingLimits | undefined {
-  return value === undefined ? undefined : checkEither("missingLimits", value, "error", "ignore");
+  return value === undefined ? undefined : checkChoice("missingLimits", value, MISSING_LIMITS);
 }
 
 /**
@@ -241,6 +243,8 @@ export type OnError = LeaseEnd | ((error: unknown) => LeaseEnd);
 /** How a lease ends. */
 export type LeaseEnd = "rollback" | "commit";
 
+const LEASE_ENDS: readonly LeaseEnd[] = ["rollback", "commit"];
+
 /** Checks a choice that came from outside; `undefined` where none was given. */
 function checkOnError(value: unknown): OnError | undefined {
   if (value === undefined || typeof value === "function") return value as OnError | undefined;
@@ -265,5 +269,5 @@ export function endAfter(onError: OnError | undefined, error: unknown): LeaseEnd
 }
 
 function checkEnd(value: unknown): LeaseEnd {
-  return checkEither("onError", value, "rollback", "commit");
+  return checkChoice("onError", value, LEASE_ENDS);
 }

@@ -1,8 +1,14 @@
 /** The options of a limiter, and their checks. */
 
-import { checkOptions as checkObject, show } from "../domain/check.ts";
-import { ValidationError } from "../domain/errors/errors.ts";
+import { defined } from "../base/defined.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../domain/errors/unavailability.ts";
+import {
+  checkByTable,
+  FLAG,
+  FUNCTION,
+  type OptionTable,
+  unknownOption,
+} from "../domain/options.ts";
 import { STORE_OPTIONS } from "../repository/stores/stores.ts";
 import { checkMissingLimits, type MissingLimits } from "./acquire-request.ts";
 import type { LimiterEvent, LimiterWarning } from "./events.ts";
@@ -21,51 +27,33 @@ export interface RateLimiterOptions {
   readonly onWarning?: (warning: LimiterWarning) => void;
 }
 
-const OPTION_TYPES: Readonly<Record<keyof RateLimiterOptions, string>> = {
-  onUnavailable: "string",
-  speculativeWrites: "boolean",
-  missingLimits: "string",
-  events: "function",
-  onWarning: "function",
+const OPTIONS: OptionTable<RateLimiterOptions> = {
+  onUnavailable: { check: (_, value) => checkOnUnavailable(value) },
+  speculativeWrites: { check: FLAG },
+  missingLimits: { check: (_, value) => checkMissingLimits(value) },
+  events: { check: FUNCTION },
+  onWarning: { check: FUNCTION },
 };
 
 /** Checks options that came from outside. */
-export function checkOptions(options: RateLimiterOptions): void {
-  checkObject("options", options, "an object of options");
-  for (const [name, value] of Object.entries(options)) {
-    const type = Object.hasOwn(OPTION_TYPES, name)
-      ? OPTION_TYPES[name as keyof RateLimiterOptions]
-      : undefined;
-    if (type === undefined) throw unknownOption(name, value, Object.keys(OPTION_TYPES));
-    if (value !== undefined && typeof value !== type) {
-      throw new ValidationError(name, value, `expected a ${type}, got ${show(value)}`);
-    }
-  }
-  if (options.onUnavailable !== undefined) checkOnUnavailable(options.onUnavailable);
-  checkMissingLimits(options.missingLimits);
-}
-
-function unknownOption(name: string, value: unknown, names: readonly string[]): ValidationError {
-  const reason = `"${name}" is not an option; expected ${names.join(", ")}`;
-  return new ValidationError(name, value, reason);
+export function checkLimiterOptions(options: RateLimiterOptions): void {
+  checkByTable(options, OPTIONS);
 }
 
 /** Splits the options of `open` into those of the limiter, checked, and those of the store. */
 export function splitOptions<Options extends RateLimiterOptions>(options: Options) {
-  checkObject("options", options, "an object of options");
-  const names = new Set([...Object.keys(OPTION_TYPES), ...STORE_OPTIONS]);
-  for (const [name, value] of Object.entries(options)) {
-    if (!names.has(name)) throw unknownOption(name, value, [...names]);
-  }
+  const names = [...new Set([...Object.keys(OPTIONS), ...STORE_OPTIONS])];
+  checkByTable(options, OPTIONS, (name, value) =>
+    names.includes(name) ? undefined : unknownOption(name, value, names),
+  );
   const { speculativeWrites, missingLimits, events, onWarning, ...store } = options;
   const { onUnavailable } = store;
-  const own: RateLimiterOptions = {
-    ...(onUnavailable === undefined ? {} : { onUnavailable }),
-    ...(speculativeWrites === undefined ? {} : { speculativeWrites }),
-    ...(missingLimits === undefined ? {} : { missingLimits }),
-    ...(events === undefined ? {} : { events }),
-    ...(onWarning === undefined ? {} : { onWarning }),
-  };
-  checkOptions(own);
+  const own: RateLimiterOptions = defined({
+    onUnavailable,
+    speculativeWrites,
+    missingLimits,
+    events,
+    onWarning,
+  });
   return { own, store };
 }

@@ -39,7 +39,8 @@ import {
 import { listen } from "./events.ts";
 import { answers } from "./in-time.ts";
 import type { Lease } from "./lease/lease.ts";
-import { checkOptions, type RateLimiterOptions, splitOptions } from "./limiter-options.ts";
+import { LEASE_HOST, type LeaseHost } from "./lease/lease-host.ts";
+import { checkLimiterOptions, type RateLimiterOptions, splitOptions } from "./limiter-options.ts";
 import type { ObservedCall } from "./observed-call.ts";
 import { waitForSeveral } from "./waiting/waiting-for-several.ts";
 import { WaitingQueues } from "./waiting/waiting-queues.ts";
@@ -101,7 +102,7 @@ export class RateLimiter<Names extends string = string> {
         `expected a Repository, got ${show(repository)}; RateLimiter.open takes an address`,
       );
     }
-    checkOptions(options);
+    checkLimiterOptions(options);
     this.repository = repository;
     const internals = repository[INTERNALS];
     const { onUnavailable, speculativeWrites, missingLimits } = options;
@@ -258,6 +259,11 @@ export class RateLimiter<Names extends string = string> {
   /** Closes the limiter at the end of an `await using` block. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  /** @internal */
+  get [LEASE_HOST](): LeaseHost {
+    return this.#acquirer;
   }
 
   /** Decides on the fast path: no request waits and nothing has to be read. */

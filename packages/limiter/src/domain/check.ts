@@ -23,6 +23,31 @@ export function checkInteger(field: string, value: unknown, min: number, max: nu
   return value;
 }
 
+/** Returns a number within bounds; without `max` it may be `Infinity`. */
+export function checkNumber(field: string, value: unknown, min: number, max?: number): number {
+  if (typeof value === "number" && value >= min && value <= (max ?? value)) return value;
+  const form =
+    max === undefined || max === Number.MAX_VALUE ? `>= ${min}` : `from ${min} to ${max}`;
+  throw new ValidationError(field, value, `expected a number ${form}, got ${show(value)}`);
+}
+
+/** Returns a text that must be one of a few. */
+export function checkChoice<T extends string>(
+  field: string,
+  value: unknown,
+  choices: readonly T[],
+): T {
+  if ((choices as readonly unknown[]).includes(value)) return value as T;
+  const expected = choices.map((choice) => `"${choice}"`).join(" or ");
+  throw new ValidationError(field, value, `expected ${expected}, got ${show(value)}`);
+}
+
+/** Throws unless the value is a function. */
+export function checkFunction(field: string, value: unknown): void {
+  if (typeof value === "function") return;
+  throw new ValidationError(field, value, `expected a function, got ${show(value)}`);
+}
+
 /** Throws unless the value is true, false or undefined. */
 export function checkFlag(field: string, value: unknown): void {
   if (value === undefined || typeof value === "boolean") return;
@@ -65,9 +90,9 @@ export function isPlainObject(value: unknown): value is Record<string, unknown> 
 }
 
 /**
- * The same for fast paths, where a prototype costs too much to look up: an object whose class is
- * `Object`. False for a literal without prototype; true for an object that inherits from a literal,
- * whose inherited fields then count like its own.
+ * Returns whether a value is an object whose class is `Object`: a cheaper form of `isPlainObject`
+ * for fast paths. False for a literal without prototype; true for an object that inherits from a
+ * literal, whose inherited fields then count like its own.
  */
 export function isLiteral(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && value.constructor === Object;
@@ -80,10 +105,4 @@ export function show(value: unknown): string {
   if (typeof value === "object") return Array.isArray(value) ? "an array" : "an object";
   if (typeof value === "function") return "a function";
   return typeof value === "bigint" ? `${value}n` : String(value);
-}
-
-/** Returns a text that must be one of two. */
-export function checkEither<T extends string>(field: string, value: unknown, one: T, other: T): T {
-  if (value === one || value === other) return value as T;
-  throw new ValidationError(field, value, `expected "${one}" or "${other}", got ${show(value)}`);
 }

@@ -18,7 +18,7 @@ const UNIT_SECONDS: ReadonlyMap<string, number> = new Map([
 
 const FORM =
   "name:rate[/[count]sec|min|hour|day][:burst][ soft], for example rpm:100 or tpm:10000/min:15000";
-const SOFT_PATTERN = / +soft$/;
+const SOFT_END = " soft";
 const PERIOD_PATTERN = /^([0-9]*)([a-z]+)$/;
 const INTEGER_PATTERN = /^-?[0-9]+$/;
 
@@ -27,8 +27,8 @@ export function parseLimit(text: string): LimitSpec {
   if (typeof text !== "string") {
     throw new ValidationError("limit", text, `expected text like ${FORM}, got ${show(text)}`);
   }
-  const isSoft = SOFT_PATTERN.test(text);
-  const numbers = isSoft ? text.replace(SOFT_PATTERN, "") : text;
+  const isSoft = text.endsWith(SOFT_END);
+  const numbers = isSoft ? withoutSpaces(text.slice(0, -SOFT_END.length)) : text;
   const [name = "", rateAndPeriod, burst, ...rest] = numbers.split(":");
   if (rateAndPeriod === undefined || rest.length > 0) {
     throw new ValidationError("limit", text, `expected ${FORM}, got ${show(text)}`);
@@ -63,6 +63,13 @@ function printPeriod(seconds: number): string {
     return count === 1 ? unit : `${count}${unit}`;
   }
   throw new ValidationError("refill_period_seconds", seconds, "must be whole seconds");
+}
+
+/** Removes the spaces at the end. */
+function withoutSpaces(text: string): string {
+  let end = text.length;
+  while (text[end - 1] === " ") end -= 1;
+  return text.slice(0, end);
 }
 
 function parsePeriod(text: string, period: string): number {

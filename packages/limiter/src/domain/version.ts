@@ -31,7 +31,7 @@ interface Version {
   readonly prerelease: string | undefined;
 }
 
-const VERSION_PATTERN = /^v?(\d+)\.(\d+)\.(\d+)(?:-([0-9A-Za-z.-]+)|(\.dev.*))?(?:\+.*)?$/;
+const VERSION_PATTERN = /^v?(\d+)\.(\d+)\.(\d+)(?:-([0-9A-Za-z.-]+)(?:\+.*)?|(\.dev).*|\+.*)?$/;
 
 /** Whether client, schema and Lambda fit, and what would make them. */
 export interface Compatibility {

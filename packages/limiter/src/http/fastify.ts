@@ -8,6 +8,7 @@
 /** @ts-ignore: users of other frameworks do not have the module. */
 import type { FastifyRequest } from "fastify";
 import type { Lease } from "../acquire/lease/lease.ts";
+import { oneOf } from "../domain/options.ts";
 import type { Reading } from "./clients.ts";
 import { type Entry, Gate, isPassed, type Passed } from "./gate.ts";
 import type { Header } from "./headers.ts";
@@ -19,7 +20,7 @@ import {
   onceClosed,
   onceEnded,
 } from "./once-closed.ts";
-import { checkChoice, checkHttpOptions, type HttpOptions as Options } from "./options.ts";
+import { checkHttpOptions, type HttpOptions as Options } from "./options.ts";
 import { leaseOfRequest, type Passage, turnBackAll } from "./passage.ts";
 
 export { keyOfEntityId } from "./entity-ids.ts";
@@ -95,7 +96,9 @@ export interface HttpOptions<R extends FastifyRequestLike = FastifyRequest> exte
   readonly hook?: RequestHook;
 }
 
-const HOOKS: readonly RequestHook[] = ["onRequest", "preParsing", "preValidation", "preHandler"];
+const HOOK = {
+  hook: { check: oneOf("onRequest", "preParsing", "preValidation", "preHandler") },
+} as const;
 /** Hooks that get a payload or an error between the reply and `done`. */
 const TAKES_MORE: readonly string[] = ["preParsing", "onError"];
 
@@ -119,8 +122,7 @@ export async function rateLimit(
   options: HttpOptions,
 ): Promise<void> {
   const { hook = "onRequest" } = options;
-  const gate = new Gate(checkHttpOptions(options, ["hook"]), READING);
-  checkChoice("hook", hook, HOOKS);
+  const gate = new Gate(checkHttpOptions(options, HOOK), READING);
   // A second registration below the first finds the decorator of the first.
   if (!instance.hasRequestDecorator("lease")) {
     instance.decorateRequest("lease", {

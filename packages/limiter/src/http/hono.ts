@@ -9,10 +9,11 @@
 import type { Context } from "hono";
 import type { Lease } from "../acquire/lease/lease.ts";
 import { ValidationError } from "../domain/errors/errors.ts";
+import { FUNCTION } from "../domain/options.ts";
 import { Gate } from "./gate.ts";
 import type { Header } from "./headers.ts";
 import { type Closable, closedSignal, isCutOff, isSent, onceClosed } from "./once-closed.ts";
-import { checkFunction, checkHttpOptions, type HttpOptions as Options } from "./options.ts";
+import { checkHttpOptions, type HttpOptions as Options } from "./options.ts";
 import { addAlias, leaseOfRequest, type Passage } from "./passage.ts";
 import { watchEnd } from "./watched-body.ts";
 import { webAddress } from "./web-address.ts";
@@ -86,9 +87,8 @@ interface NodeBindings {
 export function rateLimit<C extends HonoContext = Context>(
   options: HttpOptions<C>,
 ): (context: C, next: () => Promise<void>) => Promise<Response | undefined> {
-  const checked = checkHttpOptions(options, ["getConnInfo"]);
+  const checked = checkHttpOptions(options, { getConnInfo: { check: FUNCTION } });
   const { getConnInfo } = options;
-  checkFunction("getConnInfo", getConnInfo);
   if (getConnInfo === undefined && options.entityId === undefined && !isKnownRuntime()) {
     throw new ValidationError(
       "entityId",

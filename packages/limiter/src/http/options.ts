@@ -4,15 +4,27 @@ import { checkMissingLimits, type MissingLimits } from "../acquire/acquire-reque
 import { type Amounts, checkAmounts } from "../acquire/amounts.ts";
 import type { Refusal } from "../acquire/decision.ts";
 import { RateLimiter } from "../acquire/rate-limiter.ts";
-import { checkFlag, checkInteger, checkOptions, show } from "../domain/check.ts";
+import { checkChoice, show } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors/errors.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../domain/errors/unavailability.ts";
 import { checkLimits, type Limit, type LimitInput } from "../domain/limit.ts";
 import { checkEntityId, checkResource } from "../domain/names.ts";
+import {
+  type AnyOptionTable,
+  checkByTable,
+  type Filled,
+  FLAG,
+  FUNCTION,
+  number,
+  type OptionCheck,
+  type OptionTable,
+  oneOf,
+  whole,
+} from "../domain/options.ts";
 import type { HttpEvent } from "./events.ts";
 import { HEADER_STYLES, type HeaderStyle } from "./headers.ts";
 
-/** What replaces the answer to a refused request. Absent parts keep their defaults. */
+/** Replaces the answer to a refused request. Absent parts keep their defaults. */
 export interface RefusedAnswer {
   /** The status of the answer. */
   readonly status?: number;
@@ -46,7 +58,7 @@ export interface Outcome {
 export interface HttpOptions<R> {
   /** Default: one `memory:` limiter per middleware. */
   readonly limiter?: RateLimiter | Promise<RateLimiter>;
-  /** Instead of the stored limits. */
+  /** Limits of every request, instead of the stored ones. */
   readonly limits?: readonly LimitInput[];
   /**
    * Returns the key of a request; `undefined`, `null` (which `Headers.get` returns) or an empty
@@ -69,7 +81,7 @@ export interface HttpOptions<R> {
   readonly missingLimits?: MissingLimits;
   /** Requests for which it returns true are not limited. */
   readonly skip?: (request: R) => boolean | Promise<boolean>;
-  /** `observe`: nothing is refused; what would have been is counted and marked by a header. */
+  /** `observe` refuses nothing; requests it would have refused are counted and get a header. */
   readonly mode?: "enforce" | "observe";
   /** Default `draft`, the newest IETF draft. */
   readonly headers?: HeaderStyle | readonly HeaderStyle[] | false;
@@ -77,7 +89,7 @@ export interface HttpOptions<R> {
   readonly refused?: (refusal: Refusal, request: R) => RefusedAnswer | Promise<RefusedAnswer>;
   /** Returns true when the tokens of a request are refunded at its end. Default: never. */
   readonly refundWhen?: (outcome: Outcome) => boolean;
-  /** What happens to the tokens when the handler threw before it answered. Default `commit`. */
+  /** `rollback` refunds a request whose handler threw before it answered. Default `commit`. */
   readonly onError?: "commit" | "rollback";
   /** Whether headers and bodies show limits of ancestors. Default false. */
   readonly exposeParents?: boolean;
@@ -85,205 +97,147 @@ export interface HttpOptions<R> {
   readonly events?: (event: HttpEvent) => void;
 }
 
-/** Options that have no default here. */
-type Given<R> = {
-  readonly [Name in
-    | "limiter"
-    | "entityId"
-    | "anonymous"
-    | "consume"
-    | "onUnavailable"
-    | "missingLimits"
-    | "skip"
-    | "refused"
-    | "events"]: HttpOptions<R>[Name];
-};
-
-/** The same, complete. */
-export interface CheckedOptions<R> extends Given<R> {
+/** Options as each request needs them; those without a default may be `undefined`. */
+export interface CheckedOptions<R> {
+  readonly limiter: HttpOptions<R>["limiter"];
   readonly limits: readonly Limit[] | undefined;
+  readonly entityId: HttpOptions<R>["entityId"];
   readonly ipv6Subnet: number;
+  readonly anonymous: string | undefined;
   readonly resource: string | ((request: R) => string | Promise<string>);
+  readonly consume: HttpOptions<R>["consume"];
   readonly maxWaitSeconds: number;
+  readonly onUnavailable: OnUnavailable | undefined;
+  readonly missingLimits: MissingLimits | undefined;
+  readonly skip: HttpOptions<R>["skip"];
   readonly observes: boolean;
   readonly headers: readonly HeaderStyle[];
+  readonly refused: HttpOptions<R>["refused"];
   readonly refundWhen: (outcome: Outcome) => boolean;
   readonly refundsErrors: boolean;
   readonly exposeParents: boolean;
+  readonly events: HttpOptions<R>["events"];
 }
 
-const NAMES: readonly (keyof HttpOptions<unknown>)[] = [
-  "limiter",
-  "limits",
-  "entityId",
-  "ipv6Subnet",
-  "anonymous",
-  "resource",
-  "consume",
-  "maxWaitSeconds",
-  "onUnavailable",
-  "missingLimits",
-  "skip",
-  "mode",
-  "headers",
-  "refused",
-  "refundWhen",
-  "onError",
-  "exposeParents",
-  "events",
-];
-
-const DEFAULT_RESOURCE_NAME = "http";
-const DEFAULT_IPV6_SUBNET = 56;
 const IPV6_BITS = 128;
 
-/** Checks everything that can be checked without a request; `more` names options of the adapter. */
+const OPTIONS = {
+  limiter: { check: checkLimiter },
+  limits: { check: checkOwnLimits },
+  entityId: { check: FUNCTION },
+  ipv6Subnet: { check: whole(1, IPV6_BITS), default: 56 },
+  anonymous: { check: checkAnonymous },
+  resource: { check: functionOr(checkResource), default: "http" },
+  consume: { check: functionOr((value: Amounts) => checkAmounts("consume", value, 0)) },
+  maxWaitSeconds: { check: number(0), default: 0 },
+  onUnavailable: { check: (_, value) => checkOnUnavailable(value) },
+  missingLimits: { check: (_, value) => checkMissingLimits(value) },
+  skip: { check: FUNCTION },
+  mode: { check: oneOf("enforce", "observe"), default: "enforce" },
+  headers: { check: checkStyles, default: "draft" },
+  refused: { check: FUNCTION },
+  refundWhen: { check: FUNCTION, default: () => false },
+  onError: { check: oneOf("commit", "rollback"), default: "commit" },
+  exposeParents: { check: FLAG, default: false },
+  events: { check: FUNCTION },
+} as const satisfies OptionTable<HttpOptions<unknown>>;
+
+/** Checks everything that can be checked without a request; `more` are options of the adapter. */
 export function checkHttpOptions<R>(
   options: HttpOptions<R>,
-  more: readonly string[] = [],
+  more: AnyOptionTable = {},
 ): CheckedOptions<R> {
-  checkNames(options, [...NAMES, ...more]);
-  const limits = options.limits === undefined ? undefined : checkOwnLimits(options.limits);
-  if (options.limiter === undefined && limits === undefined) {
+  const filled: Filled<HttpOptions<R>, typeof OPTIONS> = checkByTable(options, {
+    ...OPTIONS,
+    ...more,
+  });
+  const limits = filled.limits === undefined ? undefined : checkLimits(filled.limits);
+  if (filled.limiter === undefined && limits === undefined) {
     throw new ValidationError(
       "limits",
       undefined,
       "expected `limits`, such as ['rpm:60'], or a `limiter` with stored limits",
     );
   }
-  const {
-    ipv6Subnet = DEFAULT_IPV6_SUBNET,
-    maxWaitSeconds = 0,
-    mode = "enforce",
-    onError = "commit",
-    resource = DEFAULT_RESOURCE_NAME,
-  } = options;
-  checkFlag("exposeParents", options.exposeParents);
   return {
-    limiter: checkLimiter(options.limiter),
+    limiter: filled.limiter,
     limits,
-    entityId: options.entityId,
-    ipv6Subnet: checkInteger("ipv6Subnet", ipv6Subnet, 1, IPV6_BITS),
-    anonymous: options.anonymous === undefined ? undefined : checkAnonymous(options.anonymous),
-    resource: typeof resource === "function" ? resource : checkResource(resource),
-    consume: checkConsume(options.consume, limits, options.missingLimits),
-    maxWaitSeconds: checkWait(maxWaitSeconds),
-    onUnavailable:
-      options.onUnavailable === undefined ? undefined : checkOnUnavailable(options.onUnavailable),
-    missingLimits: checkMissingLimits(options.missingLimits),
-    skip: options.skip,
-    observes: checkChoice("mode", mode, ["enforce", "observe"]) === "observe",
-    headers: checkStyles(options.headers),
-    refused: options.refused,
-    refundWhen: options.refundWhen ?? (() => false),
-    refundsErrors: checkChoice("onError", onError, ["commit", "rollback"]) === "rollback",
-    exposeParents: options.exposeParents === true,
-    events: options.events,
+    entityId: filled.entityId,
+    ipv6Subnet: filled.ipv6Subnet,
+    anonymous: filled.anonymous,
+    resource: filled.resource,
+    consume: consumeOf(filled, limits),
+    maxWaitSeconds: filled.maxWaitSeconds,
+    onUnavailable: filled.onUnavailable,
+    missingLimits: filled.missingLimits,
+    skip: filled.skip,
+    observes: filled.mode === "observe",
+    headers: stylesOf(filled.headers),
+    refused: filled.refused,
+    refundWhen: filled.refundWhen,
+    refundsErrors: filled.onError === "rollback",
+    exposeParents: filled.exposeParents,
+    events: filled.events,
   };
 }
 
-/** A typo must not quietly become a default. */
-function checkNames<R>(options: HttpOptions<R>, names: readonly string[]): void {
-  checkOptions("options", options, `an object like { ${names.slice(0, 4).join(", ")}, … }`);
-  for (const [name, value] of Object.entries(options)) {
-    if (names.includes(name)) continue;
-    throw new ValidationError(
-      name,
-      value,
-      `"${name}" is not an option; expected ${names.join(", ")}`,
-    );
-  }
-  for (const name of ["entityId", "skip", "refused", "refundWhen", "events"] as const) {
-    checkFunction(name, options[name]);
-  }
+/** Takes functions of a request, and values that the check takes. */
+function functionOr<Value>(check: (value: Value) => unknown): OptionCheck {
+  return (_, value) => {
+    if (typeof value !== "function") check(value as Value);
+  };
 }
 
-/** An empty list would limit nothing, which `skip` says more clearly. */
-function checkOwnLimits(limits: readonly LimitInput[]): readonly Limit[] {
-  const checked = checkLimits(limits);
-  if (checked.length > 0) return checked;
-  throw new ValidationError("limits", limits, "expected at least one limit, such as ['rpm:60']");
+/** Refuses an empty list, which would limit nothing: `skip` says that more clearly. */
+function checkOwnLimits(field: string, limits: unknown): void {
+  if (checkLimits(limits as readonly LimitInput[]).length > 0) return;
+  throw new ValidationError(field, limits, "expected at least one limit, such as ['rpm:60']");
 }
 
-/** The error names the option, not the entity id it becomes. */
-function checkAnonymous(anonymous: string): string {
+/** Refuses an entity id with an error that names the option. */
+function checkAnonymous(field: string, anonymous: unknown): void {
   try {
-    return checkEntityId(anonymous);
+    checkEntityId(anonymous as string);
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error;
-    throw new ValidationError("anonymous", anonymous, error.reason);
+    throw new ValidationError(field, anonymous, error.reason);
   }
 }
 
-function checkLimiter(limiter: unknown): RateLimiter | Promise<RateLimiter> | undefined {
-  if (limiter === undefined || limiter instanceof RateLimiter) return limiter;
-  if (typeof (limiter as { then?: unknown } | null)?.then === "function") {
-    return limiter as Promise<RateLimiter>;
-  }
+function checkLimiter(field: string, limiter: unknown): void {
+  if (limiter instanceof RateLimiter) return;
+  if (typeof (limiter as { then?: unknown } | null)?.then === "function") return;
   throw new ValidationError(
-    "limiter",
+    field,
     limiter,
     `expected a RateLimiter, or a promise of one, got ${show(limiter)}`,
   );
 }
 
-function checkWait(seconds: number): number {
-  if (typeof seconds === "number" && seconds >= 0) return seconds;
-  throw new ValidationError(
-    "maxWaitSeconds",
-    seconds,
-    `expected a number >= 0, got ${show(seconds)}`,
-  );
-}
-
-function checkConsume<R>(
-  consume: HttpOptions<R>["consume"],
+/** Returns the amounts of a request: those given, else 1 of each limit in `limits`. */
+function consumeOf<R>(
+  { consume, missingLimits }: HttpOptions<R>,
   limits: readonly Limit[] | undefined,
-  missingLimits: MissingLimits | undefined,
 ): HttpOptions<R>["consume"] {
-  if (typeof consume === "function") return consume;
-  if (consume === undefined) {
-    return limits && Object.fromEntries(limits.map(({ name }) => [name, 1]));
-  }
-  checkAmounts("consume", consume, 0);
-  if (limits !== undefined && missingLimits !== "ignore") {
-    for (const name of Object.keys(consume)) {
-      if (limits.some((limit) => limit.name === name)) continue;
-      const known = limits.map((limit) => limit.name).join(", ");
-      throw new ValidationError(
-        "consume",
-        name,
-        `"${name}" is none of the limits; expected ${known}`,
-      );
-    }
-  }
-  return consume;
+  if (typeof consume === "function" || limits === undefined) return consume;
+  if (consume === undefined) return Object.fromEntries(limits.map(({ name }) => [name, 1]));
+  const names = limits.map(({ name }) => name);
+  const unknown = Object.keys(consume).find((name) => !names.includes(name));
+  if (unknown === undefined || missingLimits === "ignore") return consume;
+  const reason = `"${unknown}" is none of the limits; expected ${names.join(", ")}`;
+  throw new ValidationError("consume", unknown, reason);
 }
 
-function checkStyles(headers: HttpOptions<unknown>["headers"] = "draft"): readonly HeaderStyle[] {
-  if (headers === false) return [];
-  const styles: readonly HeaderStyle[] = Array.isArray(headers) ? headers : [headers];
-  for (const style of styles) checkChoice("headers", style, HEADER_STYLES);
+function checkStyles(field: string, headers: unknown): void {
+  const styles = stylesOf(headers as HttpOptions<unknown>["headers"]);
+  for (const style of styles) checkChoice(field, style, HEADER_STYLES);
   const drafts = styles.filter((style) => style.startsWith("draft"));
-  if (drafts.length > 1) {
-    throw new ValidationError(
-      "headers",
-      styles,
-      `expected at most one draft, because drafts use the same header names, got ${drafts.join(", ")}`,
-    );
-  }
-  return styles;
+  if (drafts.length <= 1) return;
+  const reason = "expected at most one draft, because drafts use the same header names";
+  throw new ValidationError(field, styles, `${reason}, got ${drafts.join(", ")}`);
 }
 
-/** Checks an option that is one of a few words. */
-export function checkChoice<T extends string>(field: string, value: T, choices: readonly T[]): T {
-  if (choices.includes(value)) return value;
-  const expected = choices.map((choice) => `"${choice}"`).join(" or ");
-  throw new ValidationError(field, value, `expected ${expected}, got ${show(value)}`);
-}
-
-/** Checks an option that is a function, if it is given. */
-export function checkFunction(field: string, value: unknown): void {
-  if (value === undefined || typeof value === "function") return;
-  throw new ValidationError(field, value, `expected a function, got ${show(value)}`);
+function stylesOf(headers: HttpOptions<unknown>["headers"]): readonly HeaderStyle[] {
+  if (headers === false || headers === undefined) return [];
+  return Array.isArray(headers) ? headers : [headers as HeaderStyle];
 }

@@ -4,6 +4,9 @@ import { Refusal } from "../acquire/decision.ts";
 import type { RateLimiter } from "../acquire/rate-limiter.ts";
 import { RateLimitExceeded } from "../domain/errors/rate-limit-exceeded.ts";
 import { aiSdkUsage } from "./ai-sdk-usage.ts";
+import { usageOfError } from "./answer-meter.ts";
+import { isReasoningModel } from "./call.ts";
+import { anyFormat } from "./formats/format.ts";
 import { MeteredCall } from "./metered-call.ts";
 import { Metering, type NotGranted } from "./metering.ts";
 import { observedStream } from "./observed-stream.ts";
@@ -20,7 +23,7 @@ export interface AiSdkModel {
   readonly provider: string;
 }
 
-/** What a middleware is given; `params` are the call options of the model. */
+/** Arguments of a middleware; `params` are the call options of the model. */
 interface Wrapped {
   readonly params: object;
   readonly model: AiSdkModel;
@@ -40,9 +43,20 @@ export interface RateLimitMiddleware {
   ) => Promise<R>;
 }
 
-/** How the AI SDK knows the errors of its own class `APICallError`. */
+/** Marks by which the AI SDK knows the errors of its own class `APICallError`. */
 const ERROR_MARKER = Symbol.for("vercel.ai.error");
 const API_CALL_MARKER = Symbol.for("vercel.ai.error.AI_APICallError");
+
+/** Errors of the AI SDK that it throws before it sends anything. */
+const UNSENT_ERRORS = new Set([
+  "AI_InvalidArgumentError",
+  "AI_InvalidPromptError",
+  "AI_LoadAPIKeyError",
+  "AI_LoadSettingError",
+  "AI_UnsupportedFunctionalityError",
+]);
+/** Options of providers that ask for reasoning, or name input that is stored elsewhere. */
+const HIDING_OPTION = /reasoning|thinking|previousResponse|conversation/i;
 
 /**
  * Makes a middleware for `wrapLanguageModel` of the AI SDK. A refusal is a `RateLimitExceeded`,
@@ -69,16 +83,16 @@ export function rateLimitMiddleware(
     specificationVersion: "v3",
     async wrapGenerate({ doGenerate, params, model }) {
       const metered = await begin(metering, params, model, false);
-      const result = await attempt(metered, params, doGenerate);
+      const result = await attempt(metered, params, doGenerate, () => metered.chargeMost());
       const { usage, content } = fieldsOf(result);
-      metered.seeUsage(aiSdkUsage(usage, model.provider));
+      metered.seeUsage(aiSdkUsage(usage, model.provider), true);
       metered.seeText(textIn(content));
       await metered.complete();
       return result;
     },
     async wrapStream({ doStream, params, model }) {
       const metered = await begin(metering, params, model, true);
-      const result = await attempt(metered, params, doStream);
+      const result = await attempt(metered, params, doStream, () => metered.breakOff());
       return { ...result, stream: meteredParts(result.stream, metered, model.provider) };
     },
   };
@@ -96,27 +110,46 @@ async function begin(
     prompt: tools === undefined ? [prompt] : [prompt, JSON.stringify(tools)],
     hasOutput: true,
     outputMax: countOf(maxOutputTokens),
+    hasHiddenParts: hasHiddenParts(params, model.modelId),
+    isBackground: false,
     signal: signalOf(params),
   });
   if (granted instanceof MeteredCall) return granted;
   throw refusalError(granted, metering.options.onRefused === "response");
 }
 
-/** Calls the model, and ends the lease where it fails. */
+/** Returns whether the text of the answer may say less than is billed. */
+function hasHiddenParts(params: object, model: string): boolean {
+  const { providerOptions, reasoning } = fieldsOf(params);
+  if (isReasoningModel(model) || (reasoning !== undefined && reasoning !== null)) return true;
+  return Object.values(fieldsOf(providerOptions)).some((options) =>
+    Object.keys(fieldsOf(options)).some((name) => HIDING_OPTION.test(name)),
+  );
+}
+
+/** Calls the model, and ends the lease where it fails; `stop` ends that of an aborted call. */
 async function attempt<R>(
   metered: MeteredCall,
   params: object,
   call: () => PromiseLike<R>,
+  stop: () => Promise<void>,
 ): Promise<R> {
   try {
     return await call();
   } catch (error) {
-    const { statusCode } = fieldsOf(error);
-    const status = typeof statusCode === "number" ? { status: statusCode } : {};
-    if (signalOf(params)?.aborted === true) await metered.breakOff();
-    else await metered.fail({ ...status, error });
+    if (signalOf(params)?.aborted === true) await stop();
+    else await fail(metered, error);
     throw error;
   }
+}
+
+async function fail(metered: MeteredCall, error: unknown): Promise<void> {
+  const { statusCode, responseBody, name } = fieldsOf(error);
+  if (UNSENT_ERRORS.has(String(name))) return metered.refund();
+  const usage =
+    typeof responseBody === "string" ? usageOfError(responseBody, anyFormat) : undefined;
+  const status = typeof statusCode === "number" ? { status: statusCode } : {};
+  await metered.fail({ ...status, error, usage });
 }
 
 function meteredParts(
@@ -130,10 +163,13 @@ function meteredParts(
       metered.touch();
       const { type, delta, usage } = fieldsOf(part);
       if (typeof delta === "string") metered.seeText(delta);
-      else if (type === "finish") metered.seeUsage(aiSdkUsage(usage, provider));
+      else if (type === "finish") metered.seeUsage(aiSdkUsage(usage, provider), true);
       return part;
     },
-    complete: () => ({ ended: metered.complete() }),
+    async complete() {
+      await metered.complete();
+      return undefined;
+    },
     failed: () => metered.breakOff(),
     cancelled: () => metered.breakOff(),
   });
@@ -143,7 +179,7 @@ function signalOf(params: object): AbortSignal | undefined {
   return (params as { abortSignal?: AbortSignal }).abortSignal;
 }
 
-/** Returns the error of a refusal, with what the retry of the AI SDK looks at. */
+/** Returns the error of a refusal, with the fields that the retry of the AI SDK reads. */
 function refusalError(reason: NotGranted, isRetried: boolean): Error {
   if (!(reason instanceof Refusal)) return reason;
   const error = new RateLimitExceeded(reason.statuses);

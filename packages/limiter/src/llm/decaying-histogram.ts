@@ -1,6 +1,6 @@
 /**
- * The spread of recent numbers, in buckets that grow by a fixed factor, so that adding and asking
- * cost the same however many numbers came. Older numbers lose weight.
+ * Estimates quantiles of recent numbers, in buckets that grow by a fixed factor: adding a number
+ * and reading a quantile cost the same however many numbers came. Older numbers lose weight.
  */
 
 /** Four buckets per doubling: a quantile is at most a fifth too high. */
@@ -14,10 +14,17 @@ const WEIGHT_MAX = 1e12;
 export class DecayingHistogram {
   readonly #weights = new Float64Array(BUCKETS);
   #total = 0;
+  #count = 0;
   /** The weight of the next number: growing it is the same as shrinking all others. */
   #nextWeight = 1;
 
+  /** How many numbers were added. */
+  get count(): number {
+    return this.#count;
+  }
+
   add(value: number): void {
+    this.#count += 1;
     const at = Math.ceil(Math.log2(Math.max(1, value)) * BUCKETS_PER_DOUBLING);
     const bucket = Math.min(BUCKETS - 1, at);
     this.#weights[bucket] = (this.#weights[bucket] as number) + this.#nextWeight;

@@ -3,9 +3,9 @@
 import { Refusal } from "../acquire/decision.ts";
 import type { RateLimiter } from "../acquire/rate-limiter.ts";
 import { RateLimitExceeded } from "../domain/errors/rate-limit-exceeded.ts";
-import { answerMeter } from "./answer-meter.ts";
-import { bufferOf } from "./byte-text.ts";
-import { formatAt, type HttpCall, type HttpRequest, readHttpCall } from "./http-call.ts";
+import { answerMeter, usageOfError } from "./answer-meter.ts";
+import { formatAt, type HttpCall, type HttpRequest, readHttpCall } from "./call.ts";
+import { anyFormat } from "./formats/format.ts";
 import { MeteredCall } from "./metered-call.ts";
 import { Metering, type NotGranted } from "./metering.ts";
 import { observedStream } from "./observed-stream.ts";
@@ -16,6 +16,9 @@ type Input = Parameters<typeof fetch>[0];
 type Init = NonNullable<Parameters<typeof fetch>[1]>;
 /** Sends the request with another body where one is given. */
 type Send = (body: string | undefined) => Promise<Response>;
+
+/** Of a longer error only the beginning is read, in bytes. */
+const ERROR_BYTES_MAX = 64 * 1024;
 
 /**
  * Makes a `fetch` that limits calls to language models, for every SDK that takes one.
@@ -102,23 +105,28 @@ async function limitedCall(
   send: Send,
 ): Promise<Response> {
   const call = readHttpCall(request);
+  const { signal } = request;
+  const isAborted = () => signal?.aborted === true;
   const metered = await metering.begin(call.facts);
   if (!(metered instanceof MeteredCall)) {
     return refused(metered, metering.options.onRefused, call);
+  }
+  if (isAborted()) {
+    await metered.refund();
+    throw signal?.reason;
   }
   let response: Response;
   try {
     response = await send(call.body);
   } catch (error) {
-    if (request.signal?.aborted === true) await metered.breakOff();
-    else await metered.fail({ error });
+    if (!isAborted()) await metered.fail({ error });
+    else if (call.facts.call.stream) await metered.breakOff();
+    else await metered.chargeMost();
     throw error;
   }
-  if (!response.ok) {
-    await metered.fail({ status: response.status });
-    return response;
-  }
-  return meteredResponse(response, call, metered, request.signal);
+  return response.ok
+    ? meteredResponse(response, call, metered, signal)
+    : failedResponse(response, call, metered);
 }
 
 async function meteredResponse(
@@ -131,16 +139,14 @@ async function meteredResponse(
     await metered.keepEstimate();
     return response;
   }
-  const meter = answerMeter(
-    response.headers.get("content-type") ?? "",
-    format,
-    metered,
-    hidesUsage,
-  );
+  const contentType = response.headers.get("content-type") ?? "";
+  // `fetch` has decompressed the body, although the header still says how it was compressed.
+  const meter = answerMeter({ contentType, contentEncoding: "" }, format, metered, hidesUsage);
+  const stop = () => (metered.isStreaming ? metered.breakOff() : metered.chargeMost());
   // A reader that has aborted may never read again, and would not see the error of the stream.
-  const aborted = () => void metered.breakOff();
+  const aborted = () => void stop();
   signal?.addEventListener("abort", aborted, { once: true });
-  const ended = async (end: Promise<void>) => {
+  const after = async (end: Promise<void>) => {
     signal?.removeEventListener("abort", aborted);
     await end;
   };
@@ -150,17 +156,47 @@ async function meteredResponse(
       const forwarded = meter.push(chunk);
       return forwarded.length === 0 ? undefined : forwarded;
     },
-    complete() {
-      const { rest, ended: end } = meter.finish();
-      return { last: rest.length === 0 ? undefined : rest, ended: ended(end) };
+    async complete() {
+      const { rest, pendingId } = await meter.finish();
+      await after(pendingId === undefined ? Promise.resolve() : metered.chargeMost());
+      return rest.length === 0 ? undefined : rest;
     },
-    failed: () => ended(metered.breakOff()),
-    cancelled: () => ended(metered.breakOff()),
+    failed: () => after(signal?.aborted === true ? stop() : metered.breakOff()),
+    cancelled: () => after(stop()),
   });
   return sameResponse(response, body, hidesUsage);
 }
 
-/** A response is made of its body, its status and its headers; its URL has to be copied. */
+/** Ends the lease of a call that was answered with an error, whose body may state usage. */
+async function failedResponse(
+  response: Response,
+  { format = anyFormat }: HttpCall,
+  metered: MeteredCall,
+): Promise<Response> {
+  const { status, headers } = response;
+  const isJson = headers.get("content-type")?.includes("json") === true;
+  const text = isJson ? await startOf(response.clone()) : "";
+  await metered.fail({ status, usage: usageOfError(text, format) });
+  return response;
+}
+
+/** Returns the text of a short body; the beginning of a long one, or of one that breaks off. */
+async function startOf({ body }: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of body ?? []) {
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes > ERROR_BYTES_MAX) break;
+    }
+  } catch {
+    // The caller gets the same error from its own copy of the body.
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+/** Returns a copy of the response with another body. The constructor does not take the URL. */
 function sameResponse(
   response: Response,
   body: ReadableStream<Uint8Array>,
@@ -187,30 +223,24 @@ async function requestOf(input: Input, init: Init): Promise<HttpRequest> {
   const url = request?.url ?? String(input);
   const method = init.method ?? request?.method ?? "GET";
   const signal = init.signal ?? request?.signal ?? undefined;
-  const body =
-    request !== undefined && init.body === undefined
-      ? formatAt(method, url) !== undefined
-        ? await request.clone().text()
-        : undefined
-      : textOf(init.body);
-  return {
-    url,
-    method,
-    body,
-    signal,
-    headersOf: () => new Headers((init.headers ?? request?.headers) as Headers | undefined),
-  };
+  const headers = new Headers((init.headers ?? request?.headers) as Headers | undefined);
+  if (request === undefined || init.body !== undefined) {
+    return { url, method, headers, body: textOf(init.body), signal };
+  }
+  // The body of another path may be an upload of any length.
+  const body = formatAt(method, url) && (await request.clone().text());
+  return { url, method, headers, body, signal };
 }
 
 function textOf(body: unknown): string | undefined {
   if (typeof body === "string") return body;
-  if (body instanceof ArrayBuffer) return Buffer.from(body).toString("utf8");
-  return ArrayBuffer.isView(body) ? bufferOf(body).toString("utf8") : undefined;
+  const isBytes = body instanceof ArrayBuffer || ArrayBuffer.isView(body);
+  return isBytes ? new TextDecoder().decode(body as ArrayBuffer) : undefined;
 }
 
-/** The same request with another body, whose length is not the one that was announced. */
-function changed({ headersOf }: HttpRequest, init: Init, body: string | undefined): Init {
-  const headers = headersOf();
+/** Returns the request with another body, whose length is not the one that was announced. */
+function changed({ headers: given }: HttpRequest, init: Init, body: string | undefined): Init {
+  const headers = new Headers(given);
   headers.delete("content-length");
   return { ...init, headers, body: body ?? null };
 }

@@ -1,24 +1,22 @@
 /**
  * One attempt of a call that was granted, until its lease ends.
  *
- * The lease begins with an estimate. What the provider says replaces it; where the provider says
- * nothing, the output is counted by the text that was streamed. A call that ends early keeps its
- * input and what was streamed: otherwise hanging up early would be a way around the limit.
+ * The lease begins with an estimate, which the usage that the provider states replaces. Without
+ * usage, the output is counted by its text. Where even that is unknown, the estimate stays, or the
+ * most that the call can cost is consumed: otherwise hanging up would be a way around the limit.
  */
 
 import type { Lease } from "../acquire/lease/lease.ts";
-import { ENDED } from "../acquire/lease/lease-holdings.ts";
 import type { Timer } from "../base/time.ts";
+import { TOKENS_MAX } from "../domain/check.ts";
 import { LeaseExpiredError } from "../domain/errors/errors.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
-import { amountsOf } from "./amounts.ts";
-import { decoded } from "./byte-text.ts";
-import type { CallFacts } from "./metering.ts";
-import type { CheckedLlmOptions, LlmFailure } from "./options.ts";
+import type { CallFacts } from "./call.ts";
+import type { CheckedLlmOptions, CountedLimits, LlmFailure } from "./options.ts";
 import { bytesOfTokens, tokensByBytes, tokensOf } from "./prompt-size.ts";
-import type { KnownUsage, Usage } from "./usage.ts";
+import { type KnownUsage, NO_USAGE, totalOf, type Usage } from "./usage.ts";
 
-/** What a call consumes from. */
+/** The bucket that a call consumes from, and what is known of the call. */
 export interface CallTarget {
   readonly entityId: string;
   readonly resource: string;
@@ -29,29 +27,40 @@ export interface CallTarget {
 export interface CallHost {
   readonly options: CheckedLlmOptions;
   readonly timer: Timer;
-  /** Told how much output a call had, for the next estimate. */
+  /** Learns how much output a call had, for the next estimate. */
   learn(target: CallTarget, output: number): void;
-  /** Told of a write that failed. */
+  /** Remembers that answers of a model contain reasoning. */
+  rememberReasoning(model: string): void;
+  /** Returns whether an answer of the model contained reasoning. */
+  hasReasoning(model: string): boolean;
+  /** Reports a write that failed. */
   endFailed(target: CallTarget, error: unknown): void;
 }
 
+/** The most output of a call where neither the request nor the operator bounds it, in tokens. */
+const OUTPUT_MAX = 16_384;
+
 export class MeteredCall {
+  /** The usage that the lease began with. */
+  readonly estimate: Usage;
   readonly #host: CallHost;
   readonly #target: CallTarget;
   readonly #lease: Lease;
-  /** What the lease began with. */
-  readonly #estimate: Usage;
+  #used: Usage | undefined;
   #isEnded = false;
+  #known: KnownUsage = {};
+  /** Whether the known usage is that of the whole answer. */
+  #isFinal = false;
+  #isAbsurd = false;
+  #isUnread = false;
+  /** The text that was streamed, kept only for a tokenizer. */
+  readonly #texts: string[] = [];
+  #bytes = 0;
   /** Ends the watch of a stream; plain answers need none. */
   #watch: AbortController | undefined;
-  #known: KnownUsage = {};
-  /** What was streamed: texts where a tokenizer needs them, else their bytes. */
-  #texts: string[] | undefined;
-  #bytes = 0;
-  #isStreaming = false;
   /** With fewer bytes than this, the amounts cannot be far from what the lease holds. */
   #flushAtBytes = 0;
-  /** What the lease holds, in input and output tokens together. */
+  /** Input and output tokens that the lease holds. */
   #heldTokens: number;
   #lastReadMs = 0;
 
@@ -59,7 +68,7 @@ export class MeteredCall {
     this.#host = host;
     this.#target = target;
     this.#lease = lease;
-    this.#estimate = estimate;
+    this.estimate = estimate;
     this.#heldTokens = this.#weightOf(estimate);
   }
 
@@ -72,104 +81,164 @@ export class MeteredCall {
     return this.#lease.degraded;
   }
 
-  /** Says that output comes in parts, and counts what came whenever the reader stops reading. */
+  /** The usage that the lease ended with; `undefined` while it is open. */
+  get used(): Usage | undefined {
+    return this.#used;
+  }
+
+  /** Whether the provider has not stated the usage of the whole answer. */
+  get isEstimated(): boolean {
+    return !this.#isFinal;
+  }
+
+  get isStreaming(): boolean {
+    return this.#watch !== undefined;
+  }
+
+  /** Whether the provider works on after it has answered. */
+  get isBackground(): boolean {
+    return this.#target.facts.isBackground;
+  }
+
+  /** Begins to count output that comes in parts, also when its reader stops reading. */
   startStreaming(): void {
-    this.#isStreaming = true;
     this.#lastReadMs = this.#host.timer.nowMs();
     this.#watch = new AbortController();
     void this.#watchIdle(this.#watch.signal);
   }
 
-  /** The reader is still there. */
+  /** Notes that the reader still reads. */
   touch(): void {
-    if (this.#isStreaming) this.#lastReadMs = this.#host.timer.nowMs();
+    if (this.isStreaming) this.#lastReadMs = this.#host.timer.nowMs();
   }
 
-  /** Takes in what the provider says about usage; later news replace earlier ones. */
-  seeUsage({ input, cached, output }: KnownUsage): void {
+  /** Adds usage that the provider states; later numbers replace earlier ones. */
+  seeUsage(usage: KnownUsage, isLast = false): void {
+    if (usage.isAbsurd === true) this.#isAbsurd = true;
+    // Some servers send zeros until they know better.
+    if (totalOf(usage) === 0) return;
+    const { input = 0, cached = 0 } = usage;
     const before = this.#known;
+    const inputs = input + cached > 0 ? usage : before;
     this.#known = {
-      input: input ?? before.input,
-      cached: cached ?? before.cached,
-      output: output ?? before.output,
+      input: inputs.input ?? before.input,
+      cached: inputs.cached ?? before.cached,
+      output: usage.output ?? before.output,
     };
-    if (this.#isStreaming) this.#flushIfFar();
+    if (isLast && usage.output !== undefined) this.#isFinal = true;
+    if ((usage.reasoning ?? 0) > 0) this.#host.rememberReasoning(this.#target.facts.call.model);
+    if (this.isStreaming) this.#flushIfFar();
   }
 
-  /** Takes in a part of the answer. */
+  /** Adds a part of the text of the answer. */
   seeText(text: string): void {
-    if (this.#host.options.tokenizer !== undefined) this.#keep(text);
-    this.#seeBytes(Buffer.byteLength(text));
+    if (this.#host.options.tokenizer !== undefined) this.#texts.push(text);
+    this.#bytes += Buffer.byteLength(text);
+    if (this.#bytes >= this.#flushAtBytes && this.isStreaming) this.#flushIfFar();
   }
 
-  /** Takes in a part of the answer that has one character per byte. */
-  seeByteText(byteText: string): void {
-    if (this.#host.options.tokenizer !== undefined) this.#keep(decoded(byteText));
-    this.#seeBytes(byteText.length);
+  /** Notes that a part of the answer cannot be read: without usage it may have cost the most. */
+  seeUnread(): void {
+    this.#isUnread = true;
   }
 
-  #keep(text: string): void {
-    this.#texts ??= [];
-    this.#texts.push(text);
+  /** Ends the lease of a whole answer, and learns from the usage that the provider stated. */
+  async complete(): Promise<void> {
+    if (!this.#begin()) return;
+    const usage = this.#seen();
+    const isWritten = await this.#commit(usage);
+    if (isWritten && this.#isFinal) this.#host.learn(this.#target, usage.output);
   }
 
-  #seeBytes(bytes: number): void {
-    this.#bytes += bytes;
-    if (this.#bytes >= this.#flushAtBytes && this.#isStreaming) this.#flushIfFar();
+  /** Ends the lease of an answer that ended early: by its reader, or by the upstream. */
+  async breakOff(): Promise<void> {
+    if (!this.#begin()) return;
+    await this.#commit(this.isBackground ? this.#most() : this.#seen());
   }
 
-  /** Ends the lease of a complete answer, and learns from it. */
-  complete(): Promise<void> {
-    if (!this.#begin()) return ENDED;
-    const usage = this.#used();
-    this.#host.learn(this.#target, usage.output);
-    return this.#commit(usage);
+  /** Ends the lease of a call whose usage cannot be known with the most that it can cost. */
+  async chargeMost(): Promise<void> {
+    if (this.#begin()) await this.#commit(this.#most());
   }
 
-  /** Ends the lease of an answer that broke off: by the reader, by an abort, by the upstream. */
-  breakOff(): Promise<void> {
-    return this.#begin() ? this.#commit(this.#used()) : ENDED;
+  /** Ends the lease of a call that was sent, and of whose answer nothing is known. */
+  async keepEstimate(): Promise<void> {
+    if (this.#begin()) await this.#commit(this.estimate);
   }
 
-  /** Ends the lease of a call that was answered without anything to count its output by. */
-  keepEstimate(): Promise<void> {
-    return this.#begin() ? this.#written(() => this.#lease.commit()) : ENDED;
+  /** Ends the lease of a call that was never sent. */
+  async refund(): Promise<void> {
+    if (this.#begin()) await this.#rollback();
   }
 
-  /** Ends the lease of a call that failed before it was answered. */
-  fail(failure: LlmFailure): Promise<void> {
-    if (!this.#begin()) return ENDED;
-    if (this.#host.options.refundWhen(failure)) return this.#written(() => this.#lease.rollback());
-    // A request that was answered with an error has used no tokens, but it was a request.
-    return this.#commit({ input: 0, cached: 0, output: 0 });
+  /** Ends the lease of a call that failed. Usage that the error states was billed. */
+  async fail({ usage, ...failure }: LlmFailure & { readonly usage?: KnownUsage | undefined }) {
+    if (!this.#begin()) return;
+    if (usage !== undefined && totalOf(usage) > 0) {
+      this.seeUsage(usage, true);
+      await this.#commit(this.#seen());
+      return;
+    }
+    if (this.#isRefunded(failure)) return this.#rollback();
+    // A request that was refused has used no tokens, but it was a request.
+    const isRefused = failure.status !== undefined && failure.status < 500;
+    await this.#commit(isRefused ? NO_USAGE : this.estimate);
   }
 
-  /** Input and output together, as a limit of tokens counts them. */
+  /** Ends the lease of a background response with the most that it can cost. */
+  async hold(): Promise<undefined> {
+    await this.chargeMost();
+  }
+
+  /** Returns input and output together, as a limit of tokens counts them. */
   #weightOf({ input, cached, output }: Usage): number {
     return input + cached * this.#host.options.count.cachedTokens + output;
   }
 
-  /** What was used as far as it is known. */
-  #used(): Usage {
-    const estimate = this.#estimate;
-    const { input = estimate.input, cached = 0, output = this.#counted() } = this.#known;
-    return { input, cached, output };
+  /** Returns what was used as far as it is known, and the estimate of the rest. */
+  #seen(): Usage {
+    const { hasHiddenParts, call } = this.#target.facts;
+    if (this.#isUnread && !this.#isFinal) return this.#most();
+    const output = this.#shown();
+    const isHidden = hasHiddenParts || this.#host.hasReasoning(call.model);
+    const isAll = this.#isFinal || (output > 0 && !isHidden && !this.#isAbsurd);
+    return { ...this.#input(), output: isAll ? output : Math.max(output, this.estimate.output) };
+  }
+
+  /** Returns the most that the call can have used. */
+  #most(): Usage {
+    const { hasOutput, outputMax, modelOutputMax, choices = 1 } = this.#target.facts;
+    const shown = this.#shown();
+    if (this.#isFinal || !hasOutput) return { ...this.#input(), output: shown };
+    const most = outputMax ?? (modelOutputMax ?? OUTPUT_MAX) * Math.max(1, choices);
+    return { ...this.#input(), output: Math.max(most, shown, this.estimate.output) };
+  }
+
+  #input(): Pick<Usage, "input" | "cached"> {
+    const { input = 0, cached = 0 } = this.#known;
+    return input + cached > 0 ? { input, cached } : { input: this.estimate.input, cached: 0 };
+  }
+
+  /** Returns the output that the provider stated, or that the text has; the larger one. */
+  #shown(): number {
+    const { output = 0 } = this.#known;
+    return this.#isFinal && output > 0 ? output : Math.max(output, this.#counted());
   }
 
   #counted(): number {
     const { tokenizer } = this.#host.options;
     if (tokenizer === undefined) return tokensByBytes(this.#bytes);
-    return tokensOf(this.#texts ?? [], this.#target.facts.call.model, tokenizer);
+    return tokensOf(this.#texts, this.#target.facts.call.model, tokenizer);
   }
 
   /** Writes amounts in the middle of a stream, when they are far from what the lease holds. */
   #flushIfFar(): void {
-    const estimate = this.#estimate;
+    if (this.#isEnded) return;
     const { options } = this.#host;
-    const { input = estimate.input, cached = 0, output } = this.#known;
+    const { output = 0 } = this.#known;
     // Until the end, the output that was estimated may still come.
-    const expected = output ?? Math.max(estimate.output, tokensByBytes(this.#bytes));
-    const usage = { input, cached, output: expected };
+    const expected = Math.max(output, this.estimate.output, tokensByBytes(this.#bytes));
+    const usage = { ...this.#input(), output: this.#isFinal ? output : expected };
     const distance = Math.abs(this.#weightOf(usage) - this.#heldTokens);
     const isFar = distance >= options.flushEvery;
     this.#flushAtBytes = this.#bytes + (isFar ? 0 : bytesOfTokens(options.flushEvery - distance));
@@ -184,7 +253,7 @@ export class MeteredCall {
     });
   }
 
-  /** The lease stays open: a reader that comes back goes on being counted. */
+  /** Counts what was streamed when its reader stops reading; a reader may come back. */
   async #watchIdle(signal: AbortSignal): Promise<void> {
     const { options, timer } = this.#host;
     let waitMs = options.idleMs;
@@ -194,12 +263,27 @@ export class MeteredCall {
       waitMs = Math.max(1, options.idleMs - idleMs);
       if (this.#isEnded || idleMs < options.idleMs) continue;
       waitMs = options.idleMs;
-      const used = this.#used();
+      const used = this.#seen();
       if (this.#weightOf(used) !== this.#heldTokens) await this.#flush(used);
     }
   }
 
-  #commit(usage: Usage): Promise<void> {
+  #isRefunded(failure: LlmFailure): boolean {
+    try {
+      return this.#host.options.refundWhen(failure);
+    } catch (error) {
+      this.#host.endFailed(this.#target, error);
+      return false;
+    }
+  }
+
+  async #rollback(): Promise<void> {
+    this.#used = NO_USAGE;
+    await this.#written(() => this.#lease.rollback());
+  }
+
+  async #commit(usage: Usage): Promise<boolean> {
+    this.#used = usage;
     return this.#written(() => {
       this.#settle(usage);
       return this.#lease.commit();
@@ -210,22 +294,18 @@ export class MeteredCall {
     this.#lease.settle(amountsOf(this.#host.options.count, usage));
   }
 
-  /** A write that fails must not break the answer, which has arrived. */
-  #written(write: () => Promise<void>): Promise<void> {
+  /** Returns whether a write succeeded. One that fails must not break the answer, which is here. */
+  async #written(write: () => Promise<void>): Promise<boolean> {
     try {
-      const written = write();
-      return written === ENDED ? ENDED : written.catch((error) => this.#notWritten(error));
+      await write();
+      return !this.#lease.degraded;
     } catch (error) {
-      this.#notWritten(error);
-      return ENDED;
+      if (!(error instanceof LeaseExpiredError)) this.#host.endFailed(this.#target, error);
+      return false;
     }
   }
 
-  #notWritten(error: unknown): void {
-    if (!(error instanceof LeaseExpiredError)) this.#host.endFailed(this.#target, error);
-  }
-
-  /** Whether this call is the first to end the lease. */
+  /** Returns whether this is the first end of the lease. */
   #begin(): boolean {
     if (this.#isEnded) return false;
     this.#isEnded = true;
@@ -233,4 +313,16 @@ export class MeteredCall {
     this.#watch?.abort("ended");
     return true;
   }
+}
+
+/** Returns the amount per limit name that usage consumes. */
+export function amountsOf(count: CountedLimits, usage: Usage): Record<string, number> {
+  const bounded = (tokens: number) => Math.min(TOKENS_MAX, tokens);
+  const input = usage.input + Math.ceil(usage.cached * count.cachedTokens);
+  const amounts: Record<string, number> = {};
+  for (const name of count.requests) amounts[name] = 1;
+  for (const name of count.tokens) amounts[name] = bounded(input + usage.output);
+  for (const name of count.inputTokens) amounts[name] = bounded(input);
+  for (const name of count.outputTokens) amounts[name] = bounded(usage.output);
+  return amounts;
 }

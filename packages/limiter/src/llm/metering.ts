@@ -1,8 +1,9 @@
-/** Grants calls: finds out what a call will consume, and acquires it. */
+/** Grants calls: estimates the usage of a call, and acquires it. */
 
+import { LRUCache } from "lru-cache";
 import type { Decision, Refusal } from "../acquire/decision.ts";
 import type { Lease } from "../acquire/lease/lease.ts";
-import { RateLimiter, TRY_NOW } from "../acquire/rate-limiter.ts";
+import { RateLimiter } from "../acquire/rate-limiter.ts";
 import type { Timer } from "../base/time.ts";
 import { show } from "../domain/check.ts";
 import {
@@ -11,41 +12,30 @@ import {
   ValidationError,
 } from "../domain/errors/errors.ts";
 import { INTERNALS } from "../repository/internals.ts";
-import { amountsOf } from "./amounts.ts";
-import { type CallHost, type CallTarget, MeteredCall } from "./metered-call.ts";
-import type { CheckedLlmOptions, LlmCall } from "./options.ts";
+import type { CallFacts } from "./call.ts";
+import { amountsOf, type CallHost, type CallTarget, MeteredCall } from "./metered-call.ts";
+import type { CheckedLlmOptions } from "./options.ts";
 import { OutputEstimate } from "./output-estimate.ts";
 import { estimateInput } from "./prompt-size.ts";
-import type { Usage } from "./usage.ts";
-
-/** What is known of a call before it is made. */
-export interface CallFacts {
-  readonly call: LlmCall;
-  /** What the model reads; `undefined` where tokens are not counted. */
-  readonly prompt: readonly unknown[] | undefined;
-  /** `false` for calls that have no output, such as embeddings. */
-  readonly hasOutput: boolean;
-  /** The most output there can be, over all choices. */
-  readonly outputMax: number | undefined;
-  readonly signal: AbortSignal | undefined;
-}
-
-/** A granted call, or the reason why it was not granted. */
-type Begun = MeteredCall | NotGranted;
+import { NO_USAGE, type Usage } from "./usage.ts";
 
 /** A refusal by a limit, or the reason why no decision was made. */
 export type NotGranted = Refusal | ResourceDisabled | RateLimiterUnavailable;
 
-const NO_USAGE: Usage = { input: 0, cached: 0, output: 0 };
 /** The resource of calls that name no model. */
 const NAMELESS_RESOURCE = "llm";
 const COMMIT_FAILED_CODE = "ZAEL_LLM_COMMIT_FAILED";
+/** How often an estimate is cut when other calls consume what was left. */
+const ATTEMPTS_MAX = 3;
+/** How many models are remembered to have reasoning. */
+const MODELS_MAX = 1000;
 
 export class Metering implements CallHost {
   readonly options: CheckedLlmOptions;
   readonly timer: Timer;
   readonly #limiter: RateLimiter;
   readonly #outputs: OutputEstimate;
+  readonly #reasoningModels = new LRUCache<string, true>({ max: MODELS_MAX });
 
   constructor(limiter: RateLimiter, options: CheckedLlmOptions) {
     checkLimiter(limiter);
@@ -55,81 +45,82 @@ export class Metering implements CallHost {
     this.#outputs = new OutputEstimate(options.reserve);
   }
 
-  /**
-   * Acquires the estimate of a call: at once where the store answers at once. `known` replaces the
-   * entity of the options.
-   */
-  begin(facts: CallFacts, known?: string): Begun | Promise<Begun> {
+  /** Acquires the estimate of a call. `bucket` replaces entity and resource of the options. */
+  async begin(
+    facts: CallFacts,
+    bucket?: { readonly entityId: string; readonly resource: string },
+  ): Promise<MeteredCall | NotGranted> {
     facts.signal?.throwIfAborted();
-    if (known !== undefined) return this.#begin(facts, known);
-    return this.#entityOf(facts.call).then((entityId) => this.#begin(facts, entityId));
-  }
-
-  #begin(facts: CallFacts, entityId: string): Begun | Promise<Begun> {
-    const { call } = facts;
-    const { resource: named } = this.options;
-    const resource = named === undefined ? call.model || NAMELESS_RESOURCE : named(call);
-    const estimate = this.#estimate(facts, resource);
+    const { entityId, resource } = bucket ?? (await this.#bucketOf(facts));
     const target = { entityId, resource, facts };
-    let now: Decision | Promise<Decision>;
     try {
-      now = this.#tryAcquire(target, estimate);
+      return await this.#acquire(target);
     } catch (error) {
-      return notDecided(error);
-    }
-    if (now instanceof Promise || !now.granted) return this.#beginLater(now, target, estimate);
-    return this.#metered(now.lease, target, estimate);
-  }
-
-  async #beginLater(
-    deciding: Decision | Promise<Decision>,
-    target: CallTarget,
-    estimate: Usage,
-  ): Promise<Begun> {
-    try {
-      const decision = await deciding;
-      if (decision.granted) return await this.#metered(decision.lease, target, estimate);
-      const clipped = decision.neverFits ? this.#clipped(decision, estimate) : undefined;
-      if (clipped === undefined) return decision;
-      const second = await this.#tryAcquire(target, clipped);
-      return second.granted ? await this.#metered(second.lease, target, clipped) : second;
-    } catch (error) {
-      return notDecided(error);
+      if (error instanceof ResourceDisabled || error instanceof RateLimiterUnavailable) {
+        return error;
+      }
+      throw error;
     }
   }
 
-  #tryAcquire(
-    { entityId, resource, facts }: CallTarget,
-    usage: Usage,
-  ): Decision | Promise<Decision> {
-    const { count, maxWaitSeconds } = this.options;
-    // A call that does not wait is decided at once, and a signal would only slow it down.
-    const signal = maxWaitSeconds === 0 ? undefined : facts.signal;
-    const consume = amountsOf(count, usage);
-    const request = {
-      entityId,
-      resource,
-      consume,
-      missingLimits: "ignore",
-      maxWaitSeconds,
-    } as const;
-    return this.#limiter[TRY_NOW](signal === undefined ? request : { ...request, signal });
+  learn({ facts, ...bucket }: CallTarget, output: number): void {
+    if (facts.hasOutput) this.#outputs.learn(bucket, output);
   }
 
-  #metered(lease: Lease, target: CallTarget, estimate: Usage): MeteredCall | Promise<MeteredCall> {
-    const metered = new MeteredCall(this, target, lease, estimate);
-    if (this.options.count.given.length === 0 || lease.degraded) return metered;
-    return this.#checkGiven(lease, target).then(() => metered);
+  rememberReasoning(model: string): void {
+    this.#reasoningModels.set(model, true);
   }
 
-  learn({ facts, resource }: CallTarget, output: number): void {
-    if (facts.hasOutput) this.#outputs.learn(resource, output);
+  hasReasoning(model: string): boolean {
+    return this.#reasoningModels.has(model);
   }
 
   endFailed({ entityId, resource }: CallTarget, error: unknown): void {
-    const sentence =
-      `Could not write the usage of ${entityId} for ${resource}: ` + "the estimate stays consumed";
+    const sentence = `Could not write the usage of ${entityId} for ${resource}. Its estimate stays.`;
     process.emitWarning(sentence, { code: COMMIT_FAILED_CODE, detail: String(error) });
+  }
+
+  async #bucketOf({ call }: CallFacts): Promise<{ entityId: string; resource: string }> {
+    const { entityId: given, resource: named } = this.options;
+    const entityId = typeof given === "function" ? await given(call) : given;
+    return { entityId, resource: named?.(call) ?? (call.model || NAMELESS_RESOURCE) };
+  }
+
+  /**
+   * Acquires the estimate. A learned estimate of the output must not be the only reason for a
+   * refusal or a wait: it is cut to what is left. Other calls may consume that at the same time.
+   */
+  async #acquire(target: CallTarget): Promise<MeteredCall | Refusal> {
+    const { reserve, maxWaitSeconds } = this.options;
+    let usage = this.#estimate(target);
+    let waitSeconds = reserve === "learned" && usage.output > 0 ? 0 : maxWaitSeconds;
+    for (let attempt = 1; ; attempt += 1) {
+      const decision = await this.#tryAcquire(target, usage, waitSeconds);
+      if (decision.granted) return this.#metered(decision.lease, target, usage);
+      const output = this.#outputLeft(decision, usage);
+      const hasWaited = waitSeconds > 0 && !decision.neverFits;
+      const isSame = output === usage.output && waitSeconds === maxWaitSeconds;
+      if (attempt === ATTEMPTS_MAX || hasWaited || isSame) return decision;
+      usage = { ...usage, output };
+      waitSeconds = maxWaitSeconds;
+    }
+  }
+
+  #tryAcquire(target: CallTarget, usage: Usage, maxWaitSeconds: number): Promise<Decision> {
+    const { entityId, resource, facts } = target;
+    return this.#limiter.tryAcquire({
+      entityId,
+      resource,
+      consume: amountsOf(this.options.count, usage),
+      missingLimits: "ignore",
+      maxWaitSeconds,
+      signal: facts.signal,
+    });
+  }
+
+  async #metered(lease: Lease, target: CallTarget, estimate: Usage): Promise<MeteredCall> {
+    if (!lease.degraded) await this.#checkGiven(lease, target);
+    return new MeteredCall(this, target, lease, estimate);
   }
 
   /** Refuses, with nothing consumed, a limit of the options that the entity does not have. */
@@ -142,44 +133,35 @@ export class Metering implements CallHost {
     throw new ValidationError("count", missing, reason);
   }
 
-  async #entityOf(call: LlmCall): Promise<string> {
-    const { entityId } = this.options;
-    return typeof entityId === "function" ? entityId(call) : entityId;
-  }
-
-  #estimate({ call, prompt, hasOutput, outputMax }: CallFacts, resource: string): Usage {
+  #estimate({ entityId, resource, facts }: CallTarget): Usage {
+    const { call, prompt, hasOutput, outputMax } = facts;
     if (prompt === undefined) return NO_USAGE;
     const input = estimateInput(prompt, call.model, this.options.tokenizer);
-    const output = hasOutput ? this.#outputs.of(resource, outputMax) : 0;
+    const output = hasOutput ? this.#outputs.of({ entityId, resource }, outputMax) : 0;
     return { input, cached: 0, output };
   }
 
   /**
-   * An estimate may be larger than a whole bucket although the call is not. The output is clipped
-   * to what a full bucket holds; a prompt that is too large stays too large.
+   * Returns the output to ask for after a refusal. A learned output is cut to what the limits have
+   * left, at least to 1. An output that the operator set is cut only where no bucket could hold it.
    */
-  #clipped(refusal: Refusal, { input, cached, output }: Usage): Usage | undefined {
-    const { outputTokens, tokens } = this.options.count;
-    let most = output;
-    for (const { limitName, limit, retryAfterSeconds } of refusal.violations) {
-      if (retryAfterSeconds !== Number.POSITIVE_INFINITY) continue;
-      if (outputTokens.includes(limitName)) most = Math.min(most, limit.capacity);
-      else if (tokens.includes(limitName)) most = Math.min(most, limit.capacity - input);
-      else return undefined;
+  #outputLeft(refusal: Refusal, { input, output }: Usage): number {
+    const { reserve, count } = this.options;
+    let left = output;
+    for (const { limitName, limit, available, retryAfterSeconds } of refusal.violations) {
+      const isTooLarge = retryAfterSeconds === Number.POSITIVE_INFINITY;
+      if (reserve !== "learned" && !isTooLarge) continue;
+      const most = reserve === "learned" ? available : limit.capacity;
+      if (count.outputTokens.includes(limitName)) left = Math.min(left, most);
+      else if (count.tokens.includes(limitName)) left = Math.min(left, most - input);
     }
-    return most < 0 || most === output ? undefined : { input, cached, output: most };
+    return Math.max(left, Math.min(1, output));
   }
 }
 
-/** A forgotten `await` is the likeliest mistake. */
+/** Throws for anything but a limiter; a forgotten `await` is the likeliest mistake. */
 function checkLimiter(limiter: unknown): void {
   if (limiter instanceof RateLimiter) return;
   const came = limiter instanceof Promise ? "a promise; await RateLimiter.open(…)" : show(limiter);
   throw new ValidationError("limiter", limiter, `expected a RateLimiter, got ${came}`);
-}
-
-/** Returns the reason why no decision was made; throws every other error. */
-function notDecided(error: unknown): ResourceDisabled | RateLimiterUnavailable {
-  if (error instanceof ResourceDisabled || error instanceof RateLimiterUnavailable) return error;
-  throw error;
 }

@@ -1,4 +1,4 @@
-/** The options of every LLM adapter, checked when the adapter is made. */
+/** Options of every LLM adapter, checked when the adapter is made. */
 
 import { checkFields, checkInteger, show, TOKENS_MAX } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors/errors.ts";
@@ -23,7 +23,7 @@ export interface LlmCall {
   readonly body: unknown;
 }
 
-/** Which limits count what. A kind that is not named keeps its default. */
+/** Names of the limits that count requests and tokens. A kind that is not set keeps its default. */
 export interface LlmCount {
   /** Count 1 per call. Default `rpm` and `rpd`. */
   readonly requests?: string | readonly string[];
@@ -33,11 +33,11 @@ export interface LlmCount {
   readonly inputTokens?: string | readonly string[];
   /** Default `otpm`. */
   readonly outputTokens?: string | readonly string[];
-  /** What a cached input token counts, from 0 (default) to 1. */
+  /** The part of a cached input token that counts, from 0 (default) to 1. */
   readonly cachedTokens?: number;
 }
 
-/** How an upstream failed: by an answer, or by an error. */
+/** A failure of an upstream: an answer with an error, or no answer. */
 export interface LlmFailure {
   /** The status of the answer; `undefined` when there was none. */
   readonly status?: number;
@@ -67,7 +67,10 @@ export interface LlmOptions {
   readonly count?: LlmCount;
   /** After so long without a read, a stream is counted by what was streamed. Default 60. */
   readonly idleSeconds?: number;
-  /** Whether a failed call is refunded. Default: after an error, a 429 and a 5xx. */
+  /**
+   * Whether a failed call is refunded. Default: after a 429, a 5xx, and an error that proves that
+   * nothing was sent. An error that states usage is counted by it, and this is not asked.
+   */
   readonly refundWhen?: (failure: LlmFailure) => boolean;
   /** Default: UTF-8 bytes / 4. */
   readonly tokenizer?: Tokenizer;
@@ -83,16 +86,14 @@ export interface LlmOptions {
   readonly fetch?: typeof fetch;
 }
 
-/** The limits of each kind. */
+/** Names of the limits of each kind. */
 export interface CountedLimits extends Kinds {
   readonly cachedTokens: number;
-  /** All names with an amount of 0: copying it is faster than building an object name by name. */
-  readonly nothing: Readonly<Record<string, number>>;
-  /** The names that the caller gave: the entity or an ancestor must have them. */
+  /** Names that the caller set: the entity or an ancestor must have them. */
   readonly given: readonly string[];
 }
 
-/** The same as `LlmOptions`, complete. */
+/** `LlmOptions` with all defaults. */
 export interface CheckedLlmOptions {
   readonly entityId: LlmOptions["entityId"];
   readonly resource: ((call: LlmCall) => string) | undefined;
@@ -164,9 +165,24 @@ export function checkLlmOptions(options: LlmOptions): CheckedLlmOptions {
   };
 }
 
-/** Refunds what the upstream did not serve, and keeps what the caller asked wrongly. */
-function refundsByDefault({ status }: LlmFailure): boolean {
-  return status === undefined || status === 429 || status >= 500;
+/** Codes of errors of a connection that was never made, besides those of its certificate. */
+const UNSENT_CODES = new Set(["UND_ERR_CONNECT_TIMEOUT", "ERR_INVALID_URL", "EAI_AGAIN"]);
+const UNSENT_CALLS = new Set(["connect", "getaddrinfo"]);
+const CERTIFICATE_CODE = /CERT|^ERR_TLS_|^UNABLE_TO_/;
+/** How many causes of an error are followed: they may form a circle. */
+const CAUSES_MAX = 5;
+
+/** Refunds a call that the upstream did not serve. An error after it was sent proves nothing. */
+function refundsByDefault({ status, error }: LlmFailure): boolean {
+  if (status !== undefined) return status === 429 || status >= 500;
+  let cause: unknown = error;
+  for (let depth = 0; depth < CAUSES_MAX && cause instanceof Error; depth += 1) {
+    const { code, syscall } = cause as NodeJS.ErrnoException;
+    if (UNSENT_CALLS.has(syscall ?? "") || UNSENT_CODES.has(code ?? "")) return true;
+    if (typeof code === "string" && CERTIFICATE_CODE.test(code)) return true;
+    cause = cause instanceof AggregateError ? cause.errors[0] : cause.cause;
+  }
+  return false;
 }
 
 function checkReserve(reserve: Reserve): Reserve {
@@ -196,7 +212,6 @@ function checkCount(count: LlmCount): CountedLimits {
   return {
     ...kinds,
     cachedTokens,
-    nothing: Object.fromEntries(all.map((name) => [name, 0])),
     given: KINDS.flatMap((kind) => (count[kind] === undefined ? [] : kinds[kind])),
   };
 }

@@ -1,7 +1,7 @@
 /**
- * How many tokens the input of a call has, before the provider has counted them. Without a
- * tokenizer it is UTF-8 bytes / 4: within -5 to +4 % of the truth for English and code, and too
- * high by a quarter for other scripts, where characters / 4 would be too low by a third.
+ * Estimates the tokens of a call before the provider has counted them. Without a tokenizer they are
+ * UTF-8 bytes / 4: within -5 to +4 % of the truth for English and code, and too high by a quarter
+ * for other scripts, where characters / 4 would be too low by a third.
  */
 
 import type { Fields } from "./usage.ts";
@@ -10,7 +10,7 @@ import type { Fields } from "./usage.ts";
 export type Tokenizer = (text: string, model: string) => number;
 
 const BYTES_PER_TOKEN = 4;
-/** What an image, a sound or a document counts that is not text; providers bill about as much. */
+/** Tokens of an image, a sound or a document that is not text; providers bill about as much. */
 const ATTACHMENT_TOKENS = 1000;
 
 /** Fields that hold or name something other than text. */
@@ -33,7 +33,7 @@ const SILENT_KEYS = new Set([
   "providerMetadata",
 ]);
 
-/** What the input consists of. */
+/** Parts of the input. */
 interface Prompt {
   readonly texts: string[];
   /** Tokens that are known: of attachments, and of input that is token numbers already. */

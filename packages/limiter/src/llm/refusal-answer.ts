@@ -1,4 +1,4 @@
-/** The answer to a refused call, in the shape of the provider that the client expects. */
+/** Answers to refused calls, in the shape of the provider that the client expects. */
 
 import { RateLimiterUnavailable, ResourceDisabled } from "../domain/errors/errors.ts";
 import type { NotGranted } from "./metering.ts";
@@ -21,22 +21,24 @@ export function refusalAnswer(
   reason: NotGranted,
   provider: "openai" | "anthropic",
   exposeParents = true,
+  requestId?: string,
 ): RefusalAnswer {
   if (reason instanceof ResourceDisabled) {
     const kind = { openai: "access_denied", anthropic: "permission_error" }[provider];
-    return errorAnswer(403, kind, reason.message, provider, { "x-should-retry": "false" });
+    const headers = { "x-should-retry": "false" };
+    return errorAnswer(403, kind, reason.message, provider, headers, requestId);
   }
   if (reason instanceof RateLimiterUnavailable) {
     const kind = { openai: "server_error", anthropic: "overloaded_error" }[provider];
     const message = "The rate limiter cannot reach its store.";
-    return errorAnswer(503, kind, message, provider, { "retry-after": "1" });
+    return errorAnswer(503, kind, message, provider, { "retry-after": "1" }, requestId);
   }
   const { message } = reason.toJSON({ parents: exposeParents });
   const kind = { openai: "rate_limit_exceeded", anthropic: "rate_limit_error" }[provider];
-  return errorAnswer(429, kind, message, provider, retryHeaders(reason));
+  return errorAnswer(429, kind, message, provider, retryHeaders(reason), requestId);
 }
 
-/** Headers that SDKs act on: when to retry, or not to retry at all. */
+/** Returns the headers that SDKs act on: when to retry, or not to retry at all. */
 function retryHeaders(refusal: {
   readonly neverFits: boolean;
   readonly retryAfterSeconds: number;
@@ -51,7 +53,7 @@ function retryHeaders(refusal: {
   };
 }
 
-/** Whether a client should try again after `retry-after`. */
+/** Returns whether a client should try again after `retry-after`. */
 export function mayRetry(retryAfterSeconds: number): boolean {
   return retryAfterSeconds <= RETRY_SECONDS_MAX;
 }
@@ -63,10 +65,11 @@ export function errorAnswer(
   message: string,
   provider: "openai" | "anthropic",
   headers: Readonly<Record<string, string>> = {},
+  requestId?: string,
 ): RefusalAnswer {
   const body =
     provider === "anthropic"
-      ? { type: "error", error: { type: kind, message } }
+      ? { type: "error", error: { type: kind, message }, request_id: requestId ?? null }
       : { error: { message, type: kind, param: null, code: kind } };
   return {
     status,

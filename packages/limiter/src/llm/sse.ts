@@ -1,71 +1,88 @@
 /**
- * Splits a stream of server-sent events into events, at the byte level: a chunk may end anywhere,
- * also inside of a character. Lines end with LF or CRLF, as every provider sends them. All texts
- * here have one character per byte (`byte-text.ts`).
+ * Splits a stream of server-sent events into events. Lines end with LF, CR or CRLF, also mixed, and
+ * a chunk may end anywhere: inside a character, and between CR and LF.
  */
 
 const CR = 0x0d;
-const SPACE = 0x20;
-const FIELD = "data:";
+const LF = 0x0a;
+const LINE_END = /\r\n|[\r\n]/;
+/** A line that begins with a field of the standard; a comment has no name before its colon. */
+const KNOWN_LINE = /^(?:(?:data|event|id|retry)?:|$)/;
 
 export class SseSplitter {
-  /** The event that is not complete yet. */
-  #rest = "";
-  /** Where its current line begins. */
-  #lineAt = 0;
+  /** The parts of the event that is not complete yet. */
+  #parts: Uint8Array[] = [];
+  #partBytes = 0;
+  /** Whether the current line has no bytes so far. */
+  #isLineEmpty = true;
+  /** Whether the last byte was a CR, so that an LF belongs to the same line end. */
+  #isAfterCr = false;
 
-  /** Returns the events that this chunk completes, each with its line ends. */
-  push(chunk: string): string[] {
-    const events: string[] = [];
-    let end = chunk.indexOf("\n");
-    // Parts of a long event are only put together when there is a line to read.
-    if (end === -1) {
-      this.#rest += chunk;
-      return events;
-    }
-    const text = this.#rest + chunk;
-    let eventAt = 0;
-    let lineAt = this.#lineAt;
-    end += this.#rest.length;
-    while (end !== -1) {
-      const isBlank = end === lineAt || (end === lineAt + 1 && text.charCodeAt(lineAt) === CR);
-      lineAt = end + 1;
-      if (isBlank) {
-        events.push(text.slice(eventAt, lineAt));
-        eventAt = lineAt;
+  /** How many bytes the event that is not complete has so far. */
+  get restBytes(): number {
+    return this.#partBytes;
+  }
+
+  /** Returns the bytes of the events that this chunk completes, each with its line ends. */
+  push(chunk: Uint8Array): Uint8Array[] {
+    const events: Uint8Array[] = [];
+    let from = 0;
+    for (let at = 0; at < chunk.length; at += 1) {
+      const byte = chunk[at];
+      if (byte !== CR && byte !== LF) {
+        this.#isLineEmpty = false;
+        this.#isAfterCr = false;
+        continue;
       }
-      end = text.indexOf("\n", lineAt);
+      const isSecondHalf = byte === LF && this.#isAfterCr;
+      this.#isAfterCr = byte === CR;
+      // The event that ended with the CR was returned with the chunk before: this is its last byte.
+      if (isSecondHalf && at === 0 && this.#partBytes === 0) from = this.#cut(chunk, 0, 1, events);
+      if (isSecondHalf) continue;
+      if (!this.#isLineEmpty) {
+        this.#isLineEmpty = true;
+        continue;
+      }
+      if (byte === CR && chunk[at + 1] === LF) {
+        at += 1;
+        this.#isAfterCr = false;
+      }
+      from = this.#cut(chunk, from, at + 1, events);
     }
-    this.#rest = text.slice(eventAt);
-    this.#lineAt = lineAt - eventAt;
+    this.#keep(chunk.subarray(from));
     return events;
   }
 
-  /** Bytes that belong to no complete event yet. */
-  get rest(): string {
-    return this.#rest;
+  /** Returns the bytes of the event that is not complete, and forgets them. */
+  takeRest(): Uint8Array {
+    const parts = this.#parts;
+    this.#parts = [];
+    this.#partBytes = 0;
+    return parts.length === 1 ? (parts[0] as Uint8Array) : Buffer.concat(parts);
+  }
+
+  #cut(chunk: Uint8Array, from: number, to: number, events: Uint8Array[]): number {
+    this.#keep(chunk.subarray(from, to));
+    events.push(this.takeRest());
+    return to;
+  }
+
+  #keep(part: Uint8Array): void {
+    if (part.length === 0) return;
+    this.#parts.push(part);
+    this.#partBytes += part.length;
   }
 }
 
-/** Returns the `data` lines of an event, joined by line ends as the standard says. */
-export function dataOf(event: string): string {
-  const at = event.startsWith(FIELD) ? 0 : event.indexOf(`\n${FIELD}`) + 1;
-  if (at === 0 && !event.startsWith(FIELD)) return "";
-  const end = event.indexOf("\n", at);
-  // Nearly every event has one such line, and it is the last one.
-  if (end >= event.length - 3 || event.indexOf(`\n${FIELD}`, end) === -1) {
-    return dataLine(event, at, end);
-  }
-  return event
-    .split("\n")
-    .filter((line) => line.startsWith(FIELD))
-    .map((line) => dataLine(line, 0, line.length))
-    .join("\n");
-}
+const decoder = new TextDecoder();
 
-/** Returns the value of the line from `at` to `end`. */
-function dataLine(text: string, at: number, end: number): string {
-  const from = at + FIELD.length;
-  const to = text.charCodeAt(end - 1) === CR ? end - 1 : end;
-  return text.slice(text.charCodeAt(from) === SPACE ? from + 1 : from, to);
+/**
+ * Returns the `data` lines of an event, joined by line feeds as the standard says; empty for an
+ * event without such lines, and `undefined` for bytes that are no event.
+ */
+export function dataOf(event: Uint8Array): string | undefined {
+  const lines = decoder.decode(event).split(LINE_END);
+  const data = lines.filter((line) => line.startsWith("data:"));
+  if (data.length > 0) return data.map((line) => line.slice(line[5] === " " ? 6 : 5)).join("\n");
+  return lines.every((line) => KNOWN_LINE.test(line)) ? "" : undefined;
 }

@@ -112,6 +112,11 @@ export function deletionKey(namespaceId: string, entityId = ""): Key {
   return { PK: `${namespaceId}/DELETED#${entityId}`, SK: "#DELETED" };
 }
 
+/** A note; see `notes.ts`. */
+export function noteKey(namespaceId: string, name: string): Key {
+  return { PK: `${namespaceId}/NOTE#${name}`, SK: "#NOTE" };
+}
+
 export function versionKey(): Key {
   return { PK: systemPartition(RESERVED_NAMESPACE), SK: "#VERSION" };
 }

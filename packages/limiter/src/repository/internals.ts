@@ -5,6 +5,7 @@ import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { BucketWarning } from "../buckets/bucket-warning.ts";
 import type { OnUnavailable } from "../domain/errors/unavailability.ts";
 import type { ConfigResolver } from "../records/config/config-resolver.ts";
+import type { Notes } from "../records/notes.ts";
 import type { RecordContext } from "../records/record-context.ts";
 import type { RecordWarning } from "../records/record-warning.ts";
 import type { CallListener } from "../storage/item-store.ts";
@@ -17,6 +18,7 @@ export interface RepositoryInternals {
   readonly resolver: ConfigResolver;
   /** For records that are not on the repository itself. */
   readonly records: RecordContext;
+  readonly notes: Notes;
   readonly clock: Clock;
   readonly timer: Timer;
   readonly timeoutMs: number;

@@ -12,6 +12,7 @@ import { LimitRecords } from "../records/config/limits.ts";
 import { EntityRecords } from "../records/entities/entities.ts";
 import { versionKey } from "../records/keys.ts";
 import type { NamespaceRecords } from "../records/namespaces/namespaces.ts";
+import { Notes } from "../records/notes.ts";
 import { UsageRecords } from "../records/usage/usage.ts";
 import { decodeVersion, type VersionRecord } from "../records/version-record.ts";
 import { listenTo } from "../storage/call-listeners.ts";
@@ -102,6 +103,7 @@ export class Repository {
       buckets,
       resolver,
       records: context,
+      notes: new Notes(context),
       clock: context.clock,
       timer: shared.options.timer ?? systemTimer,
       timeoutMs: shared.options.timeoutMs ?? TIMEOUT_MS,

@@ -1,9 +1,10 @@
-/** What an embedded store keeps of usage. */
+/** The usage that an embedded store keeps. */
 
-import { checkFields, checkInteger, checkOptions } from "../domain/check.ts";
+import { checkOptions } from "../domain/check.ts";
+import { checkByTable, type OptionTable, whole } from "../domain/options.ts";
 
 /**
- * What an embedded store keeps of usage. On DynamoDB the aggregator decides, see `deploy`.
+ * Usage that an embedded store keeps. On DynamoDB the aggregator decides, see `deploy`.
  *
  * @example
  * ```ts
@@ -23,17 +24,14 @@ export interface UsageOptions {
   readonly maxEntities?: number;
 }
 
-const RETENTION_DAYS_MAX = 3650;
-const ENTITIES_MAX = 10_000_000;
+const USAGE_OPTIONS: OptionTable<UsageOptions> = {
+  retentionDays: { check: whole(1, 3650) },
+  maxEntities: { check: whole(1, 10_000_000) },
+};
 
 /** Refuses what is neither `false` nor an object of numbers in their ranges. */
-export function checkUsageOptions(usage: unknown): void {
+export function checkUsageOptions(field: string, usage: unknown): void {
   if (usage === false) return;
-  checkOptions("usage", usage, "false or { retentionDays, maxEntities }");
-  checkFields("usage", usage as object, ["retentionDays", "maxEntities"]);
-  const { retentionDays, maxEntities } = usage as UsageOptions;
-  if (retentionDays !== undefined) {
-    checkInteger("retentionDays", retentionDays, 1, RETENTION_DAYS_MAX);
-  }
-  if (maxEntities !== undefined) checkInteger("maxEntities", maxEntities, 1, ENTITIES_MAX);
+  checkOptions(field, usage, "false or { retentionDays, maxEntities }");
+  checkByTable(usage as object, USAGE_OPTIONS);
 }

@@ -31,6 +31,8 @@ function valueSize(value: Value): number {
 
 /** About one byte per two digits; zeros at the ends do not count. */
 function numberSize(text: string): number {
-  const digits = text.replace(/[^0-9]/g, "").replace(/^0+|0+$/g, "");
-  return Math.ceil(digits.length / 2) + (text.startsWith("-") ? 2 : 1);
+  const digits = text.replace(/[^0-9]/g, "").replace(/^0+/, "");
+  let length = digits.length;
+  while (digits[length - 1] === "0") length -= 1;
+  return Math.ceil(length / 2) + (text.startsWith("-") ? 2 : 1);
 }

@@ -1,7 +1,7 @@
 /** One run at a time that a page starts, changes and stops. */
 
 import { systemClock } from "@zae-limiter/limiter/base/time.ts";
-import { checkFields, show } from "@zae-limiter/limiter/domain/check.ts";
+import { checkFields, checkInteger, checkNumber } from "@zae-limiter/limiter/domain/check.ts";
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { costOf, figuresOf } from "../figures.ts";
 import type { Fleet, MakeFleet } from "../fleet.ts";
@@ -17,6 +17,8 @@ const INTERVALS_SHOWN = 300;
 const LATE_INTERVALS = 3;
 const SPAWN_RATE = 1000;
 const USERS_MAX = 100_000;
+/** Arrivals per second, as `--rate` takes them. */
+const RATE_MIN = 0.01;
 const RATE_MAX = 1_000_000;
 
 interface UiRunOptions {
@@ -172,12 +174,11 @@ export class UiRun {
 function checkWanted(body: unknown): Wanted {
   checkFields("body", body, ["users", "rate"]);
   const { users, rate } = body as { users?: unknown; rate?: unknown };
-  if (typeof users !== "number" || !Number.isInteger(users) || users < 1 || users > USERS_MAX) {
-    const reason = `expected a whole number from 1 to ${USERS_MAX}, got ${show(users)}`;
-    throw new ValidationError("users", users, reason);
-  }
-  if (rate === null || rate === undefined) return { users, rate: undefined };
-  if (typeof rate === "number" && rate > 0 && rate <= RATE_MAX) return { users, rate };
-  const reason = `expected a number up to ${RATE_MAX}, got ${show(rate)}`;
-  throw new ValidationError("rate", rate, reason);
+  return {
+    users: checkInteger("users", users, 1, USERS_MAX),
+    rate:
+      rate === null || rate === undefined
+        ? undefined
+        : checkNumber("rate", rate, RATE_MIN, RATE_MAX),
+  };
 }

@@ -32,7 +32,7 @@ export interface ShardImage {
   readonly limits: readonly LimitOfShard[];
 }
 
-const BUCKET_PATTERN = /\/BUCKET#(.+)#([^#]+)#(\d+)$/;
+const BUCKET_PATTERN = /^[^/]*\/BUCKET#(.+)#([^#]+)#(\d+)$/;
 const ATTRIBUTE_PATTERN = /^b_(.+)_tk$/;
 const METER = "wcu";
 

@@ -25,8 +25,8 @@ interface ConfigChange {
 }
 
 const NOTHING: ConfigChange = { config: undefined, atMs: Number.NEGATIVE_INFINITY };
-const ENTITY_PATTERN = /\/ENTITY#(.+)$/;
-const RESOURCE_PATTERN = /\/RESOURCE#(.+)$/;
+const ENTITY_PATTERN = /^[^/]*\/ENTITY#(.+)$/;
+const RESOURCE_PATTERN = /^[^/]*\/RESOURCE#(.+)$/;
 const CONFIG_SK = "#CONFIG";
 const CAPACITY_PATTERN = /^l_(.+)_cp$/;
 const UNIT = 1000;

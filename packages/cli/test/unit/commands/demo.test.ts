@@ -23,7 +23,7 @@ afterEach(() => {
   expect(readdirSync(folder)).toEqual([]);
 });
 
-/** Nothing waits, and all that would have been waited for is added up. */
+/** Returns a timer that never waits, and the list of its pauses. */
 function virtualTimer() {
   const slept: number[] = [];
   let nowMs = 0;
@@ -73,7 +73,7 @@ async function json(...args: string[]): Promise<Shown> {
 const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
 
 describe("in a pipe", () => {
-  test("the demo tells whose limits apply, and where they come from", async () => {
+  test("the demo shows which limits apply to each key and at which level they are stored", async () => {
     const { code, out, err } = await run();
     expect({ code, err }).toEqual({ code: 0, err: "" });
     const rows = out.split("\n").map((line) => line.trim().split(/ {2,}/));
@@ -155,7 +155,7 @@ describe("--json", () => {
     ]);
   });
 
-  test("--json is the same for the same seed, and another for another", async () => {
+  test("--json is equal for equal seeds and differs for different seeds", async () => {
     const [first, again, other] = [await json(), await json("--seed", "6"), await json("--seed=7")];
     expect(again).toEqual(first);
     expect(other.calls).not.toEqual(first.calls);
@@ -167,16 +167,16 @@ describe("--json", () => {
 const ESCAPE = "\u001b";
 const COLOUR = new RegExp(`${ESCAPE}\\[[0-9;]*m`);
 const CURSOR = new RegExp(`${ESCAPE}\\[\\?25[lh]`, "g");
-/** Perhaps some lines back, and what is written then. */
+/** Moves back some lines, if any, then the text. */
 const DRAWN = new RegExp(`^(?:${ESCAPE}\\[(\\d+)A${ESCAPE}\\[J)?(.*)$`, "s");
 
-/** What a person sees: the lines on the screen, after every piece of output. */
+/** Keeps the lines that are on the screen after each piece of output. */
 class Screen {
   readonly lines: string[] = [];
   longest = 0;
   highest = 0;
 
-  readonly hear = (text: string) => {
+  readonly draw = (text: string) => {
     const [, up, plain = ""] = DRAWN.exec(text) ?? [];
     if (up !== undefined) {
       this.lines.splice(-Number(up));
@@ -192,10 +192,10 @@ class Screen {
 const unpainted = (text: string) => text.replace(/\u001b\[[?0-9;]*[mhl]/g, "");
 
 describe("on a terminal", () => {
-  test("a second takes a second, and the last picture stays", async () => {
+  test("on a terminal, a second of the demo takes a second and the last picture stays", async () => {
     const { timer, slept } = virtualTimer();
     const screen = new Screen();
-    const { code, out } = await run([], { isTerminal: true, timer, onOutput: screen.hear });
+    const { code, out } = await run([], { isTerminal: true, timer, onOutput: screen.draw });
     expect(code).toBe(0);
     expect(sum(slept)).toBe(34_000);
     expect(out).toContain("\u001b[32m");
@@ -216,7 +216,7 @@ describe("on a terminal", () => {
     [12, 4],
   ])("on a terminal of %d columns and %d rows, the picture fits", async (columns, rows) => {
     const screen = new Screen();
-    const { code } = await run([], { isTerminal: true, columns, rows, onOutput: screen.hear });
+    const { code } = await run([], { isTerminal: true, columns, rows, onOutput: screen.draw });
     expect(code).toBe(0);
     expect(screen.longest).toBeLessThanOrEqual(columns);
     expect(screen.highest).toBeLessThan(rows);
@@ -228,7 +228,7 @@ describe("on a terminal", () => {
     expect(out).not.toMatch(COLOUR);
   });
 
-  test("--fast waits for nothing and tells the same as a pipe, in colours", async () => {
+  test("--fast waits for nothing and prints the lines of a pipe in colours", async () => {
     const { timer, slept } = virtualTimer();
     const { out } = await run(["--fast"], { isTerminal: true, timer });
     expect(sum(slept)).toBe(0);
@@ -236,7 +236,7 @@ describe("on a terminal", () => {
     expect(unpainted(out)).toBe((await run()).out);
   });
 
-  test("after a break the demo goes on where it was", async () => {
+  test("after a break, such as Ctrl-Z, the demo continues where it stopped", async () => {
     const { timer, slept, jump } = virtualTimer();
     const onOutput = (text: string) => {
       if (text.includes("after 10.0 of")) jump(600_000);
@@ -271,7 +271,7 @@ describe("interrupted", () => {
     },
   );
 
-  test("interrupted in a pipe, the demo ends the same way", async () => {
+  test("interrupted in a pipe, the demo ends at once with code 0", async () => {
     const { code, out } = await run([], {
       onOutput: (text, interrupt) => text.includes(" 5.0 s") && interrupt("SIGPIPE"),
     });
@@ -281,7 +281,7 @@ describe("interrupted", () => {
 });
 
 describe("what to try next", () => {
-  test("what to try next works, in this order", async () => {
+  test("the suggested commands work in the order in which they are shown", async () => {
     const { next } = await json();
     const file = join(mkdtempSync(join(tmpdir(), "next-")), "limits.yaml");
     const env = { ZAEL_URL: `sqlite:${join(file, "..", "limits.db")}` };
@@ -296,7 +296,7 @@ describe("what to try next", () => {
     rmSync(join(file, ".."), { recursive: true });
   });
 
-  test("what to try next leaves a store alone that the environment names, and says how it was started", async () => {
+  test("the suggested commands avoid a store from the environment and begin as the demo was started", async () => {
     const { out } = await run([], { env: { ZAEL_URL: "dynamodb://prod", npm_command: "exec" } });
     const commands = out.split("\n").filter((line) => line.startsWith("  npx zae-limiter "));
     expect(commands).toHaveLength(6);
@@ -304,14 +304,14 @@ describe("what to try next", () => {
   });
 });
 
-test("where no folder can be made, the demo says what to do", async () => {
+test("without a writable temporary folder, the demo says to set TMPDIR", async () => {
   vi.stubEnv("TMPDIR", join(folder, "missing"));
   const { code, out, err } = await run();
   expect({ code, out }).toEqual({ code: 1, out: "" });
   expect(err).toContain("Set TMPDIR");
 });
 
-test("the help of the demo says what it does", async () => {
+test("the help of the demo says that nothing stays behind and lists its options", async () => {
   const { code, out } = await run(["--help"]);
   expect(code).toBe(0);
   expect(out).toContain("Nothing stays behind");

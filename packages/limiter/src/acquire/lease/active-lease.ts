@@ -15,6 +15,8 @@ import { addSettled, settledDeltas } from "./settled-amounts.ts";
 
 /** Reads the bucket of a lease without its statuses, for other parts of this package. */
 export const ONLY_BUCKET = Symbol("zae-limiter.only-bucket");
+/** Reads what a lease holds, for other parts of this package. */
+export const HELD = Symbol("zae-limiter.held");
 /** Reads how old the statuses of a lease are, for other parts of this package. */
 export const SHOWN_AT_MS = Symbol("zae-limiter.shown-at-ms");
 
@@ -74,6 +76,15 @@ export class ActiveLease implements Lease {
    */
   get [SHOWN_AT_MS](): number | undefined {
     return oldestShownMs(this.#granted);
+  }
+
+  /**
+   * What it was granted for, and what it holds.
+   *
+   * @internal
+   */
+  get [HELD](): { readonly target: LeaseTarget; readonly holdings: readonly Holding[] } {
+    return { target: this.#target, holdings: this.#held().all };
   }
 
   get overdrawn(): readonly string[] {

@@ -9,6 +9,9 @@ import type { AmountsByName } from "../amounts.ts";
 import type { LeaseWarning, LimiterEvent } from "../events.ts";
 import type { Granted } from "./holding.ts";
 
+/** Reads the host of the leases of a limiter, for other parts of this package. */
+export const LEASE_HOST = Symbol("zae-limiter.lease-host");
+
 /** What a lease consumes from. */
 export interface LeaseTarget {
   readonly entityId: string;

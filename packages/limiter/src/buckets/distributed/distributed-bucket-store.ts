@@ -51,7 +51,6 @@ import {
   refusedLocally,
 } from "./consume/answers.ts";
 import { Cascade } from "./consume/cascade.ts";
-import { Consumer } from "./consume/consumer.ts";
 import { Driver } from "./consume/driver.ts";
 import type { Orphan } from "./consume/group.ts";
 import { LinkChecks } from "./consume/link-checks.ts";
@@ -92,7 +91,7 @@ export class DistributedBucketStore implements BucketStore {
   readonly #items: BucketItems;
   readonly #operations: BucketOperations;
   readonly #links: LinkChecks;
-  readonly #consumer: Consumer;
+  readonly #driver: Driver;
   readonly #cascade: Cascade;
   readonly #adjustments: Adjustments;
   readonly #reconfiguration: Reconfiguration;
@@ -128,13 +127,12 @@ export class DistributedBucketStore implements BucketStore {
     };
     this.#merger = new Merger(context, this.#shards, options);
     const workers = { requests, splitter, merger: this.#merger };
-    const driver = new Driver(context, this.#states, workers, { timer, rules, onOrphan });
-    this.#consumer = new Consumer(driver, timer);
+    this.#driver = new Driver(context, this.#states, workers, { timer, rules, onOrphan });
     this.#reconfiguration = new Reconfiguration(context, this.#shards, rules);
     this.#cascade = new Cascade({
       states: this.#states,
       requests,
-      consumer: this.#consumer,
+      driver: this.#driver,
       adjustments: this.#adjustments,
       weigh: (legs, deadline) => this.read(legs, { deadline }),
     });
@@ -202,7 +200,7 @@ export class DistributedBucketStore implements BucketStore {
     const [first] = legs;
     const isOne = legs.length === 1 && first !== undefined;
     const answers = isOne
-      ? [await this.#consumer.consume(first, deadline, options.signal)]
+      ? [await this.#driver.consume(first, deadline, options.signal)]
       : await this.#cascaded(legs, deadline, options);
     return grantedBy(legs, answers) ?? this.#notGranted(legs, answers, deadline, options);
   }

@@ -1,6 +1,6 @@
-/** What happens to an acquire while the store cannot answer, and the errors that say so. */
+/** The mode of acquires while the store cannot answer, and the errors that say so. */
 
-import { checkEither } from "../check.ts";
+import { checkChoice } from "../check.ts";
 import { RateLimiterUnavailable } from "./errors.ts";
 
 /**
@@ -14,9 +14,11 @@ import { RateLimiterUnavailable } from "./errors.ts";
  */
 export type OnUnavailable = "allow" | "block";
 
+const ON_UNAVAILABLE: readonly OnUnavailable[] = ["allow", "block"];
+
 /** Checks a mode that came from outside. */
 export function checkOnUnavailable(value: unknown): OnUnavailable {
-  return checkEither("on_unavailable", value, "allow", "block");
+  return checkChoice("on_unavailable", value, ON_UNAVAILABLE);
 }
 
 /** Makes the error of a call that other writes left no time for: nothing was written. */

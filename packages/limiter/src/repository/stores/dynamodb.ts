@@ -2,11 +2,12 @@
 
 import { defined } from "../../base/defined.ts";
 import { WRITES_PER_PARTITION } from "../../buckets/distributed/table-traits.ts";
-import { checkEither, checkInteger, show } from "../../domain/check.ts";
+import { show } from "../../domain/check.ts";
 import { ValidationError } from "../../domain/errors/errors.ts";
 import { checkStackName } from "../../domain/names.ts";
+import { ANY, OBJECT, oneOf, TEXT, whole } from "../../domain/options.ts";
 import type { DynamoOptions, OpenOptions } from "../options.ts";
-import type { OptionTable } from "./open-option.ts";
+import type { OpenOptionTable } from "./open-option.ts";
 import type { StoreAddress, StoreKind, StoreLocation } from "./store-kind.ts";
 
 const NAME = "dynamodb";
@@ -20,34 +21,31 @@ export interface TableLocation extends StoreLocation {
 }
 
 const OPTIONS = {
-  region: { type: "string", doc: "the region of the table" },
+  region: { check: TEXT, doc: "the region of the table" },
   endpoint: {
-    type: "string",
-    check: checkEndpoint,
+    check: (_, value) => checkEndpoint(value),
     doc: "a local DynamoDB, or a private endpoint",
   },
-  credentials: { type: "any", doc: "credentials, or a provider of them" },
+  credentials: { check: ANY, doc: "credentials, or a provider of them" },
   requestHandler: {
-    type: "object",
+    check: OBJECT,
     doc: "a handler of the AWS SDK; all requests then go through the SDK",
   },
   maxAttempts: {
-    type: "number",
-    check: (value: number) => checkInteger("maxAttempts", value, 1, 100),
+    check: whole(1, 100),
     doc: "the most attempts of one request",
   },
   transport: {
-    type: "string",
+    check: oneOf("lean", "sdk"),
     default: "lean",
     doc: "`sdk` sends all requests through the AWS SDK",
   },
   outdatedLambda: {
-    type: "string",
-    check: (value: string) => checkEither("outdatedLambda", value, "accept", "refuse"),
+    check: oneOf("accept", "refuse"),
     default: "accept",
     doc: "`refuse`: opening throws when the deployed aggregator is older than the client",
   },
-} as const satisfies OptionTable<Omit<DynamoOptions, keyof OpenOptions>>;
+} as const satisfies OpenOptionTable<Omit<DynamoOptions, keyof OpenOptions>>;
 
 export const dynamodb: StoreKind<TableLocation, DynamoOptions> = {
   name: NAME,
@@ -87,9 +85,9 @@ export function tableAt(
 }
 
 /** Checks that an endpoint is a web address. */
-export function checkEndpoint(endpoint: string): string {
-  const valid = typeof endpoint === "string" && /^https?:\/\/[^/\s]+/.test(endpoint);
-  if (valid && URL.canParse(endpoint)) return endpoint;
+export function checkEndpoint(endpoint: unknown): string {
+  const isAddress = typeof endpoint === "string" && /^https?:\/\/[^/\s]+/.test(endpoint);
+  if (isAddress && URL.canParse(endpoint)) return endpoint;
   throw new ValidationError(
     "endpoint",
     endpoint,

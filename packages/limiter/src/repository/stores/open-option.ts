@@ -1,16 +1,10 @@
-/** The options of `open` as tables, from which their checks and their lists are derived. */
+/** The options of `open`: tables of what every store takes and of what only some stores take. */
 
-import { checkOptions, show } from "../../domain/check.ts";
 import { ValidationError } from "../../domain/errors/errors.ts";
+import { checkByTable, type Option, unknownOption } from "../../domain/options.ts";
 
 /** One option of `open`. */
-export interface OpenOption<Value = unknown> {
-  /** The type that `typeof` reports; `any` where only `check` can decide. */
-  readonly type: "string" | "number" | "function" | "object" | "any";
-  /** Throws when a value of that type is out of range. */
-  check?(value: Value): unknown;
-  /** The value without a setting; absent: it is none, or found elsewhere. */
-  readonly default?: Value;
+export interface OpenOption<Value = unknown> extends Option<Value> {
   /** The meaning of the option, as docs/reference/options.md has it. */
   readonly doc: string;
   /** Added to the refusal by a store that does not have the option. */
@@ -18,61 +12,36 @@ export interface OpenOption<Value = unknown> {
 }
 
 /** An entry for each option of a type. */
-export type OptionTable<Options> = {
+export type OpenOptionTable<Options> = {
   readonly [Name in keyof Options]-?: OpenOption<Exclude<Options[Name], undefined>>;
 };
 
-/** A table whose options are known by name only. */
-export type AnyOptionTable = Readonly<Record<string, OpenOption>>;
-
 /** Some stores, and the options that only they have. */
 export interface OptionOwner {
-  /** How messages call the store: `DynamoDB`. */
+  /** The name of the store in messages, such as `DynamoDB`. */
   readonly title: string;
-  readonly options: AnyOptionTable;
+  readonly options: Readonly<Record<string, OpenOption>>;
 }
 
 /**
- * Refuses unknown names (most are typos), wrong types and values out of range. `owners` are all
- * stores with options of their own: a message names those that accept a refused option.
+ * Checks options of `open` against those that a store accepts. `owners` are all stores with options
+ * of their own: a message names those that accept a refused option.
  */
-export function checkByTable(
+export function checkOpenTable(
   options: object,
-  accepted: AnyOptionTable,
+  accepted: OptionOwner["options"],
   owners: readonly OptionOwner[],
 ): void {
-  checkOptions("options", options, "an object of options");
-  const set: { readonly value: unknown; readonly option: OpenOption }[] = [];
-  for (const [name, value] of Object.entries(options) as [string, unknown][]) {
+  checkByTable(options, accepted, (name, value) => {
+    const names = Object.keys(accepted);
     const having = owners.filter((owner) => Object.hasOwn(owner.options, name));
-    const option = Object.hasOwn(accepted, name) ? accepted[name] : undefined;
+    if (having.length === 0) return unknownOption(name, value, names);
     // An option of another store that is not set is as good as absent.
-    if (option === undefined && value === undefined && having.length > 0) continue;
-    if (option === undefined) throw unknownOption(name, value, Object.keys(accepted), having);
-    if (value === undefined) continue;
-    const { type } = option;
-    if (type !== "any" && typeof value !== type) {
-      throw new ValidationError(name, value, `expected a ${type}, got ${show(value)}`);
-    }
-    set.push({ value, option });
-  }
-  for (const { value, option } of set) option.check?.(value);
-}
-
-function unknownOption(
-  name: string,
-  value: unknown,
-  accepted: readonly string[],
-  having: readonly OptionOwner[],
-): ValidationError {
-  const list = `expected ${accepted.join(", ")}`;
-  if (having.length === 0) {
-    return new ValidationError(name, value, `"${name}" is not an option; ${list}`);
-  }
-  const titles = having.map(({ title }) => title);
-  const only = `"${name}" is for ${listed(titles)} only`;
-  const elsewhere = having[0]?.options[name]?.elsewhere;
-  return new ValidationError(name, value, `${only}; ${elsewhere ?? list}`);
+    if (value === undefined) return undefined;
+    const only = `"${name}" is for ${listed(having.map(({ title }) => title))} only`;
+    const elsewhere = having[0]?.options[name]?.elsewhere ?? `expected ${names.join(", ")}`;
+    return new ValidationError(name, value, `${only}; ${elsewhere}`);
+  });
 }
 
 /** Returns `a`, `a and b` or `a, b and c`. */

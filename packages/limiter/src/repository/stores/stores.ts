@@ -9,7 +9,7 @@ import type { StoreTraits } from "../backend.ts";
 import type { DynamoOptions, OpenOptions } from "../options.ts";
 import { dynamodb } from "./dynamodb.ts";
 import { memory } from "./memory.ts";
-import { checkByTable } from "./open-option.ts";
+import { checkOpenTable } from "./open-option.ts";
 import { CUSTOM_OPTIONS, SHARED_OPTIONS } from "./shared-options.ts";
 import { sqlite } from "./sqlite.ts";
 import type { StoreAddress, StoreKind, StoreLocation } from "./store-kind.ts";
@@ -57,12 +57,12 @@ export function traitsOf(location: StoreLocation): StoreTraits {
 
 /** Refuses options that the store at a location does not have, and values out of range. */
 export function checkOpenOptions(options: DynamoOptions, location: StoreLocation): void {
-  checkByTable(options, { ...SHARED_OPTIONS, ...kindOf(location).options }, STORES);
+  checkOpenTable(options, { ...SHARED_OPTIONS, ...kindOf(location).options }, STORES);
 }
 
 /** Refuses options that a store of the caller's does not have, and values out of range. */
 export function checkCustomOptions(options: OpenOptions): void {
-  checkByTable(options, { ...SHARED_OPTIONS, ...CUSTOM_OPTIONS }, STORES);
+  checkOpenTable(options, { ...SHARED_OPTIONS, ...CUSTOM_OPTIONS }, STORES);
 }
 
 /** Returns the entry of the list that a location belongs to. */

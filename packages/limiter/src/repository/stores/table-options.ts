@@ -1,7 +1,7 @@
 /** Checks the options of a new table on DynamoDB. */
 
 import { defined } from "../../base/defined.ts";
-import { checkOptions, show } from "../../domain/check.ts";
+import { checkChoice, checkOptions, show } from "../../domain/check.ts";
 import { ValidationError } from "../../domain/errors/errors.ts";
 import { checkNamespace } from "../../domain/names.ts";
 import { checkMaxShards, checkRelease, type NewVersion } from "../../records/version-record.ts";
@@ -9,7 +9,7 @@ import type { CreateTableOptions, DynamoOptions } from "../options.ts";
 import type { TableLocation } from "./dynamodb.ts";
 import { checkOpenOptions } from "./stores.ts";
 
-const PROJECTIONS: readonly unknown[] = ["KEYS_ONLY", "ALL"];
+const PROJECTIONS = ["KEYS_ONLY", "ALL"] as const;
 
 /** The options of a new table, by where they go. */
 export interface CheckedTableOptions {
@@ -30,10 +30,7 @@ export function checkCreateTableOptions(
   const { pythonLambdaVersion, ...connection } = others;
   if (maxShards !== undefined) checkMaxShards(maxShards);
   if (pythonLambdaVersion !== undefined) checkRelease("pythonLambdaVersion", pythonLambdaVersion);
-  if (gsi2Projection !== undefined && !PROJECTIONS.includes(gsi2Projection)) {
-    const reason = `expected "KEYS_ONLY" or "ALL", got ${show(gsi2Projection)}`;
-    throw new ValidationError("gsi2Projection", gsi2Projection, reason);
-  }
+  if (gsi2Projection !== undefined) checkChoice("gsi2Projection", gsi2Projection, PROJECTIONS);
   checkOpenOptions(connection, location);
   if (!Array.isArray(namespaces)) {
     const reason = `expected an array, got ${show(namespaces)}`;

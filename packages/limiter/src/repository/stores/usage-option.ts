@@ -2,7 +2,7 @@
 
 import type { OpenOptions } from "../options.ts";
 import { checkUsageOptions, type UsageOptions } from "../usage-options.ts";
-import type { OptionTable } from "./open-option.ts";
+import type { OpenOptionTable } from "./open-option.ts";
 
 /** The defaults of a store that outlives the process. */
 export const DURABLE_USAGE = { retentionDays: 90, maxEntities: 10_000 } as const;
@@ -10,10 +10,9 @@ export const DURABLE_USAGE = { retentionDays: 90, maxEntities: 10_000 } as const
 /** Returns the option in the table of a store, with the defaults of that store. */
 export function usageOption(
   defaults: Required<UsageOptions>,
-): OptionTable<Pick<OpenOptions, "usage">> {
+): OpenOptionTable<Pick<OpenOptions, "usage">> {
   return {
     usage: {
-      type: "any",
       check: checkUsageOptions,
       default: defaults,
       doc: "what a store that counts usage itself keeps of it; `false`: nothing",

@@ -3,13 +3,13 @@
 import type { AttributeValue as SdkValue, WriteRequest } from "@aws-sdk/client-dynamodb";
 import { chunksOf, inParallel } from "../../base/bounded.ts";
 import { defined } from "../../base/defined.ts";
+import type { Deadline } from "../../base/time.ts";
 import { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import { decodeItem, encodeItem } from "../attribute-value.ts";
 import { checkDistinct, checkKey, checkSnapshot, checkWrite } from "../checks.ts";
 import { type Item, type Key, keyOf } from "../item.ts";
 import type { ReadManyOptions } from "../item-store.ts";
 import type { Calls } from "./transport/calls.ts";
-import type { Deadline } from "./transport/deadline.ts";
 
 /** Limits of DynamoDB. */
 const GET_MAX = 100;
@@ -19,7 +19,7 @@ const PARALLEL = 8;
 
 type Found = Map<string, Item>;
 
-/** Items in the order of their keys. */
+/** Returns items in the order of their keys. */
 export async function getMany(
   calls: Calls,
   keys: readonly Key[],
@@ -35,13 +35,13 @@ export async function getMany(
   } else {
     const deadline = await calls.start("BatchGetItem", options);
     await inParallel(chunksOf(unique, GET_MAX), PARALLEL, (chunk) =>
-      getChunk(calls, chunk, options.consistent === true, deadline, found),
+      getChunk(calls, chunk, { ...options, deadline }, found),
     );
   }
   return keys.map((key) => found.get(nameOf(key)));
 }
 
-/** Any number of puts and deletes, each key at most once. */
+/** Makes any number of puts and deletes, each key at most once. */
 export async function writeMany(
   calls: Calls,
   puts: readonly Item[],
@@ -85,36 +85,36 @@ async function getSnapshot(
 async function getChunk(
   calls: Calls,
   chunk: readonly Key[],
-  consistent: boolean,
-  deadline: Deadline,
+  options: ReadManyOptions & { readonly deadline: Deadline },
   found: Found,
 ): Promise<void> {
   let left: Record<string, SdkValue>[] = chunk.map((key) => encodeItem({ ...key }));
   for (let attempt = 0; left.length > 0; attempt += 1) {
-    if (attempt > 0) await calls.backOff(attempt - 1, deadline, "BatchGetItem");
-    const RequestItems = { [calls.table]: { Keys: left, ConsistentRead: consistent } };
-    const answer = await calls.read("BatchGetItem", { RequestItems }, deadline);
+    if (attempt > 0) await calls.backOff(attempt - 1, options.deadline, "BatchGetItem");
+    const ConsistentRead = options.consistent === true;
+    const RequestItems = { [calls.table]: { Keys: left, ConsistentRead } };
+    const answer = await calls.read("BatchGetItem", { RequestItems }, options);
     keep(found, Object.values(answer.Responses ?? {}).flat());
     left = Object.values(answer.UnprocessedKeys ?? {}).flatMap(({ Keys }) => Keys ?? []);
   }
 }
 
-/** Restarts the deadline after each step: a large job may take long while it makes progress. */
+/** Writes one piece. Each step has new time: a large job may take long while it makes progress. */
 async function writeChunk(
   calls: Calls,
   chunk: readonly WriteRequest[],
   progress: { made: boolean },
 ): Promise<void> {
-  const deadline = await calls.start("BatchWriteItem");
+  let deadline = await calls.start("BatchWriteItem");
   let left = [...chunk];
   let attempt = 0;
   while (left.length > 0) {
     const RequestItems = { [calls.table]: left };
-    const result = await calls.write("BatchWriteItem", { RequestItems }, deadline);
+    const result = await calls.write("BatchWriteItem", { RequestItems }, { deadline });
     const undone = result.ok ? Object.values(result.output.UnprocessedItems ?? {}).flat() : left;
     if (undone.length < left.length) {
       progress.made = true;
-      deadline.restart();
+      deadline = calls.deadline();
       attempt = 0;
     }
     left = undone;

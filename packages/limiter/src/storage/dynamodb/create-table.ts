@@ -2,13 +2,12 @@
 
 import { setTimeout as pause } from "node:timers/promises";
 import { systemRandom } from "../../base/random.ts";
-import { systemClock } from "../../base/time.ts";
+import { type Deadline, systemClock } from "../../base/time.ts";
 import { InfrastructureNotFoundError, RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import { CallListeners } from "../call-listeners.ts";
 import { INDEXES, TTL_ATTRIBUTE } from "../table.ts";
 import type { DynamoConnection } from "./connection.ts";
 import { Calls } from "./transport/calls.ts";
-import type { Deadline } from "./transport/deadline.ts";
 import type { Input } from "./transport/operations.ts";
 import { SdkTransport } from "./transport/sdk-transport.ts";
 
@@ -31,7 +30,7 @@ export interface CreateTableOptions extends DynamoConnection {
 /** Creates the table and waits until it can be used. A table that is there stays as it is. */
 export async function createTable(options: CreateTableOptions): Promise<void> {
   await withCalls(options, async (calls, deadline) => {
-    const create = async () => calls.read("CreateTable", tableInput(options), deadline);
+    const create = async () => calls.read("CreateTable", tableInput(options), { deadline });
     await create().catch(unlessNamed("ResourceInUseException"));
     await until(deadline, () => isActive(calls, deadline));
     await enableTtl(calls, deadline);
@@ -47,10 +46,10 @@ export async function deleteTable(options: DynamoConnection & { table: string })
   await withCalls(options, async (calls, deadline) => {
     const TableName = calls.table;
     try {
-      const remove = async () => calls.read("DeleteTable", { TableName }, deadline);
+      const remove = async () => calls.read("DeleteTable", { TableName }, { deadline });
       await remove().catch(unlessNamed("ResourceInUseException"));
       await until(deadline, async () => {
-        await calls.read("DescribeTable", { TableName }, deadline);
+        await calls.read("DescribeTable", { TableName }, { deadline });
         return false;
       });
     } catch (error) {
@@ -61,7 +60,7 @@ export async function deleteTable(options: DynamoConnection & { table: string })
 
 async function isActive(calls: Calls, deadline: Deadline): Promise<boolean> {
   try {
-    const { Table } = await calls.read("DescribeTable", { TableName: calls.table }, deadline);
+    const { Table } = await calls.read("DescribeTable", { TableName: calls.table }, { deadline });
     const indexes = Table?.GlobalSecondaryIndexes ?? [];
     return (
       Table?.TableStatus === "ACTIVE" &&
@@ -132,12 +131,16 @@ function keySchema(partition: string, sort: string) {
 
 async function enableTtl(calls: Calls, deadline: Deadline): Promise<void> {
   const TableName = calls.table;
-  const { TimeToLiveDescription } = await calls.read("DescribeTimeToLive", { TableName }, deadline);
+  const { TimeToLiveDescription } = await calls.read(
+    "DescribeTimeToLive",
+    { TableName },
+    { deadline },
+  );
   const status = TimeToLiveDescription?.TimeToLiveStatus;
   if (status === "ENABLED" || status === "ENABLING") return;
   const TimeToLiveSpecification = { AttributeName: TTL_ATTRIBUTE, Enabled: true };
   await calls
-    .read("UpdateTimeToLive", { TableName, TimeToLiveSpecification }, deadline)
+    .read("UpdateTimeToLive", { TableName, TimeToLiveSpecification }, { deadline })
     // Another client has just switched it on.
     .catch(unlessNamed("ValidationException"));
 }

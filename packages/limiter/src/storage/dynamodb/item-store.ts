@@ -131,10 +131,7 @@ export class DynamoItemStore implements ScanStore {
   ): Promise<WriteResult> {
     const updates = this.#listeners.isEmpty ? this.#updates : this.#pricedUpdates;
     const request = updates.prepare(key, change, condition);
-    const deadline =
-      this.#calls.startNow("UpdateItem", options) ??
-      (await this.#calls.start("UpdateItem", options));
-    return resultOf(await this.#calls.write("UpdateItem", request, deadline));
+    return resultOf(await this.#calls.write("UpdateItem", request, options));
   }
 
   async delete(key: Key, condition?: Condition, options: CallOptions = {}): Promise<WriteResult> {

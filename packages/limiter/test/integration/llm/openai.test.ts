@@ -208,15 +208,15 @@ describe("streams of the OpenAI client", () => {
     expect(await consumed()).toEqual({ rpm: 1, tpm: 12, itpm: 10, otpm: 2 });
   });
 
-  test("an abort before the answer keeps the input", async () => {
+  test("an abort before a plain answer costs the most that the call can", async () => {
     const abort = new AbortController();
     upstream.replyWith(() => abort.abort());
     const call = client().chat.completions.create(
-      { model: MODEL, messages },
+      { model: MODEL, messages, max_tokens: 4096 },
       { signal: abort.signal },
     );
     await expect(call).rejects.toThrow("aborted");
-    expect(await consumed()).toEqual({ rpm: 1, tpm: 10, itpm: 10, otpm: 0 });
+    expect(await consumed()).toEqual({ rpm: 1, tpm: 4106, itpm: 10, otpm: 4096 });
   });
 
   test("an upstream that breaks off keeps what was streamed", async () => {
@@ -260,9 +260,19 @@ describe("failures and refusals of the OpenAI client", () => {
     expect(await consumed()).toEqual({ rpm: 1, tpm: 0, itpm: 0, otpm: 0 });
   });
 
-  test("a network error is refunded", async () => {
+  test("a connection that is lost after the request was sent keeps the estimate", async () => {
     upstream.replyWith((_, response) => void response.destroy());
     await expect(client().chat.completions.create({ model: MODEL, messages })).rejects.toThrow();
+    expect(await consumed()).toEqual({ rpm: 1, tpm: 510, itpm: 10, otpm: 500 });
+  });
+
+  test("an upstream that cannot be reached is refunded", async () => {
+    const gone = await Upstream.start();
+    await gone.stop();
+    const fetch = limitFetch(limiter, { entityId: "team-a" });
+    const body = JSON.stringify({ model: MODEL, messages });
+    const url = `${gone.url}/v1/chat/completions`;
+    await expect(fetch(url, { method: "POST", body })).rejects.toThrow("fetch failed");
     expect(await consumed()).toEqual({ rpm: 0, tpm: 0, itpm: 0, otpm: 0 });
   });
 

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import { ANY } from "@zae-limiter/limiter/domain/options.ts";
 import { checkHttpOptions, type HttpOptions } from "@zae-limiter/limiter/http/options.ts";
 import { expect, test } from "vitest";
 
@@ -8,7 +9,8 @@ const GUIDE = new URL("../../../../../docs/guide/http.md", import.meta.url);
 /** The names that an unknown option is answered with. */
 function knownOptions(): readonly string[] {
   try {
-    checkHttpOptions({ unknown: 1 } as HttpOptions<unknown>, ["hook", "getConnInfo"]);
+    const ofAdapters = { hook: { check: ANY }, getConnInfo: { check: ANY } };
+    checkHttpOptions({ unknown: 1 } as HttpOptions<unknown>, ofAdapters);
   } catch (error) {
     if (error instanceof ValidationError)
       return error.reason.split("expected ")[1]?.split(", ") ?? [];

@@ -1,5 +1,5 @@
+import { readHttpCall } from "@zae-limiter/limiter/llm/call.ts";
 import { DecayingHistogram } from "@zae-limiter/limiter/llm/decaying-histogram.ts";
-import { readHttpCall } from "@zae-limiter/limiter/llm/http-call.ts";
 import { COLD_START_TOKENS, OutputEstimate } from "@zae-limiter/limiter/llm/output-estimate.ts";
 import { estimateInput } from "@zae-limiter/limiter/llm/prompt-size.ts";
 import fc from "fast-check";
@@ -47,29 +47,53 @@ describe("the estimate of input", () => {
 });
 
 describe("the estimate of output", () => {
+  const A = { entityId: "a", resource: "m" };
+  const B = { entityId: "b", resource: "m" };
+  const times = (count: number, work: () => void) => {
+    for (let call = 0; call < count; call += 1) work();
+  };
+
   test("the estimate of output begins with a stated value and never exceeds max_tokens", () => {
     const outputs = new OutputEstimate("learned");
-    expect(outputs.of("m", undefined)).toBe(COLD_START_TOKENS);
-    expect(outputs.of("m", 100)).toBe(100);
-    for (let call = 0; call < 50; call += 1) outputs.learn("m", 80);
-    expect(outputs.of("m", undefined)).toBeGreaterThanOrEqual(80);
-    expect(outputs.of("m", undefined)).toBeLessThanOrEqual(96);
-    expect(outputs.of("m", 40)).toBe(40);
-    expect(outputs.of("another", undefined)).toBe(COLD_START_TOKENS);
+    expect(outputs.of(A, undefined)).toBe(COLD_START_TOKENS);
+    expect(outputs.of(A, 100)).toBe(100);
+    times(50, () => outputs.learn(A, 80));
+    expect(outputs.of(A, undefined)).toBeGreaterThanOrEqual(80);
+    expect(outputs.of(A, undefined)).toBeLessThanOrEqual(96);
+    expect(outputs.of(A, 40)).toBe(40);
+    expect(outputs.of({ ...A, resource: "another" }, undefined)).toBe(COLD_START_TOKENS);
   });
 
-  test("the estimate of output follows a resource whose answers change", () => {
+  test("the estimate of output follows an entity whose answers change", () => {
     const outputs = new OutputEstimate("learned");
-    for (let call = 0; call < 1000; call += 1) outputs.learn("m", 100);
-    for (let call = 0; call < 400; call += 1) outputs.learn("m", 2000);
-    expect(outputs.of("m", undefined)).toBeGreaterThanOrEqual(2000);
+    times(1000, () => outputs.learn(A, 100));
+    times(400, () => outputs.learn(A, 2000));
+    expect(outputs.of(A, undefined)).toBeGreaterThanOrEqual(2000);
+  });
+
+  test("calls of one entity are the first estimate of another, and never move its own", () => {
+    const outputs = new OutputEstimate("learned");
+    times(30, () => outputs.learn(B, 16_384));
+    expect(outputs.of(A, undefined)).toBe(16_384);
+    times(5, () => outputs.learn(A, 64));
+    expect(outputs.of(A, undefined)).toBe(64);
+    times(1000, () => outputs.learn(B, 16_384));
+    expect(outputs.of(A, undefined)).toBe(64);
+    expect(outputs.of(B, undefined)).toBe(16_384);
+  });
+
+  test("the estimate of output remembers a bounded number of entities and resources", () => {
+    const outputs = new OutputEstimate("learned");
+    times(5, () => outputs.learn(A, 64));
+    for (let at = 0; at < 6000; at += 1) outputs.learn({ entityId: `${at}`, resource: `${at}` }, 9);
+    expect(outputs.of(A, undefined)).toBe(COLD_START_TOKENS);
   });
 
   test("the estimate of output is max_tokens with `max`, and the number that was given", () => {
-    expect(new OutputEstimate("max").of("m", 4096)).toBe(4096);
-    expect(new OutputEstimate("max").of("m", undefined)).toBe(COLD_START_TOKENS);
-    expect(new OutputEstimate(300).of("m", undefined)).toBe(300);
-    expect(new OutputEstimate(300).of("m", 20)).toBe(20);
+    expect(new OutputEstimate("max").of(A, 4096)).toBe(4096);
+    expect(new OutputEstimate("max").of(A, undefined)).toBe(COLD_START_TOKENS);
+    expect(new OutputEstimate(300).of(A, undefined)).toBe(300);
+    expect(new OutputEstimate(300).of(A, 20)).toBe(20);
   });
 
   test("a quantile is at least the true one and at most a fifth above it", () => {
@@ -103,7 +127,7 @@ describe("a request", () => {
     readHttpCall({
       url,
       method,
-      headersOf: () => new Headers(),
+      headers: new Headers(),
       body: typeof body === "string" ? body : JSON.stringify(body),
       signal: undefined,
     });
@@ -149,7 +173,52 @@ describe("a request", () => {
     expect(facts.call).toMatchObject({ api: "other", model: "dall-e-3" });
     expect(read("/v1/chat/completions", "no json").facts.call.api).toBe("other");
     expect(read("/v1/chat/completions", "{broken").facts.call.api).toBe("other");
-    const azure = read("https://x.test/openai/deployments/mine/chat/completions?v=1", {});
-    expect(azure.facts.call.model).toBe("mine");
+  });
+
+  test("the deployment in a path of Azure goes before the model of the body", () => {
+    const url = "https://x.test/openai/deployments/mine/chat/completions?v=1";
+    expect(read(url, {}).facts.call.model).toBe("mine");
+    expect(read(url, { model: "invented" }).facts.call.model).toBe("mine");
+  });
+
+  test("a bound of the output that no model has is none, and choices cannot exceed 10^12", () => {
+    const max = (fields: object) => read("/v1/chat/completions", fields).facts.outputMax;
+    expect(max({ max_tokens: 1e15 })).toBeUndefined();
+    expect(max({ max_tokens: -1 })).toBeUndefined();
+    expect(max({ max_tokens: 1.5 })).toBeUndefined();
+    expect(max({ max_tokens: 1e12, n: 1e12 })).toBe(1e12);
+    expect(max({ max_tokens: 7, n: 0 })).toBe(7);
+  });
+
+  test.each([
+    ["reasoning_effort", "chat/completions", { reasoning_effort: "high" }],
+    ["thinking", "messages", { thinking: { type: "enabled", budget_tokens: 9 } }],
+    ["reasoning", "responses", { reasoning: { effort: "low" } }],
+    ["an o-series model", "responses", { model: "o3-mini" }],
+    ["an o-series model with a date", "chat/completions", { model: "openai/o1-2024-12-17" }],
+    ["GPT-5", "chat/completions", { model: "GPT-5.1-mini" }],
+    ["previous_response_id", "responses", { previous_response_id: "resp_1" }],
+    ["a conversation", "responses", { conversation: { id: "c" } }],
+    ["a stored prompt", "responses", { prompt: { id: "p" } }],
+    ["a file", "messages", { messages: [{ content: [{ source: { file_id: "f" } }] }] }],
+    ["a reference", "responses", { input: [{ type: "item_reference", id: "i" }] }],
+  ])("a request with %s has parts that its text does not show", (_, path, fields) => {
+    expect(read(`/v1/${path}`, { model: "m", ...fields }).facts.hasHiddenParts).toBe(true);
+  });
+
+  test.each([
+    ["a chat", "chat/completions", { model: "gpt-4o", reasoning_effort: null }],
+    ["a completion with a prompt", "completions", { model: "m", prompt: "Hi" }],
+    ["embeddings of a reasoning model", "embeddings", { model: "o1" }],
+    ["a model whose name only begins alike", "chat/completions", { model: "o1b" }],
+  ])("a request of %s shows all that it is billed for", (_, path, fields) => {
+    expect(read(`/v1/${path}`, fields).facts.hasHiddenParts).toBe(false);
+  });
+
+  test("only the Responses API has background calls", () => {
+    const isBackground = (path: string) =>
+      read(path, { model: "m", background: true }).facts.isBackground;
+    expect(isBackground("/v1/responses")).toBe(true);
+    expect(isBackground("/v1/chat/completions")).toBe(false);
   });
 });

@@ -1,51 +1,97 @@
-import { bytesOf, byteTextOf, decoded } from "@zae-limiter/limiter/llm/byte-text.ts";
 import { dataOf, SseSplitter } from "@zae-limiter/limiter/llm/sse.ts";
 import { chatEvents, messagesEvents, sse } from "@zae-limiter/test-support/llm/shapes.ts";
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
 const TEXTS = ["Grüße, ", "世界 ", "👋🏽 ok\n\ndata: no event"];
+const ENDS = ["\n", "\r", "\r\n"] as const;
 
 /** Splits the bytes at the given places and returns what comes out. */
-function split(bytes: Buffer, at: readonly number[]) {
+function split(bytes: Uint8Array, at: readonly number[]) {
   const splitter = new SseSplitter();
   const places = [0, ...at, bytes.length];
   const events = places
     .slice(1)
-    .flatMap((end, index) => splitter.push(byteTextOf(bytes.subarray(places[index], end))));
-  return { data: events.map((event) => decoded(dataOf(event))), events, rest: splitter.rest };
+    .flatMap((end, index) => splitter.push(bytes.subarray(places[index], end)));
+  const data = events.map(dataOf).filter((each) => each !== "");
+  const rest = splitter.takeRest();
+  return { data, events, rest, isWhole: Buffer.concat([...events, rest]).equals(bytes) };
+}
+
+/** Every place where the bytes can be split. */
+function everywhere(bytes: Uint8Array): number[] {
+  return Array.from({ length: bytes.length - 1 }, (_, at) => at + 1);
 }
 
 describe("the splitter of server-sent events", () => {
-  for (const [name, text] of [
+  const streams = [
     ["OpenAI", sse(chatEvents(TEXTS), { done: true })],
     ["Anthropic", sse(messagesEvents(TEXTS), { named: true })],
-    ["a provider that ends lines with CRLF", sse(chatEvents(TEXTS), { done: true, crlf: true })],
-  ] as const) {
-    test(`the same events of ${name} are found wherever the stream is split in two`, () => {
-      const bytes = Buffer.from(text);
-      const whole = split(bytes, []);
-      expect(whole.rest).toHaveLength(0);
-      expect(bytesOf(whole.events.join(""))).toEqual(bytes);
-      for (let at = 1; at < bytes.length; at += 1) {
-        expect(split(bytes, [at]).data, `split at ${at}`).toEqual(whole.data);
-      }
-    });
+  ] as const;
+  for (const [name, text] of streams) {
+    for (const end of ENDS) {
+      const bytes = Buffer.from(text.replaceAll("\n", end));
+      const lines = JSON.stringify(end);
 
-    test(`the same events of ${name} are found byte by byte`, () => {
-      const bytes = Buffer.from(text);
-      const everywhere = Array.from({ length: bytes.length - 1 }, (_, at) => at + 1);
-      expect(split(bytes, everywhere).data).toEqual(split(bytes, []).data);
-    });
+      test(`the same events of ${name} with ${lines} are found wherever the stream is split`, () => {
+        const whole = split(Buffer.from(text), []).data.join("|");
+        const isFound = (at: number) => {
+          const { data, isWhole } = split(bytes, [at]);
+          return isWhole && data.join("|") === whole;
+        };
+        expect(everywhere(bytes).filter((at) => !isFound(at))).toEqual([]);
+      });
+
+      test(`the same events of ${name} with ${lines} are found byte by byte`, () => {
+        const found = split(bytes, everywhere(bytes));
+        expect(found.data).toEqual(split(Buffer.from(text), []).data);
+        expect(found.isWhole).toBe(true);
+      });
+    }
   }
+
+  test("the same events are found with any mixture of line ends, split anywhere", () => {
+    const streamed = fc.array(fc.tuple(fc.nat(99), fc.nat(2), fc.nat(2)), { maxLength: 8 });
+    fc.assert(
+      fc.property(streamed, fc.array(fc.nat(200), { maxLength: 8 }), (list, places) => {
+        // An LF right after a CR would be one line end, so a blank line must not begin with it.
+        const framed = list.map(([value, first, second]) => {
+          const blank = first === 1 && second === 0 ? "\r" : (ENDS[second] as string);
+          return `data: ${value}${ENDS[first]}${blank}`;
+        });
+        const bytes = Buffer.from(framed.join(""));
+        const at = places.filter((place) => place < bytes.length).sort((a, b) => a - b);
+        const found = split(bytes, at);
+        expect(found.data).toEqual(list.map(([value]) => String(value)));
+        expect(found.isWhole).toBe(true);
+      }),
+    );
+  });
 
   test("the data lines of one event are joined, and comments and names are skipped", () => {
     const bytes = Buffer.from(": keep-alive\n\nevent: a\ndata: 1\nid: 7\ndata:2\n\n");
-    expect(split(bytes, []).data).toEqual(["", "1\n2"]);
+    const { events } = split(bytes, []);
+    expect(events.map(dataOf)).toEqual(["", "1\n2"]);
+  });
+
+  test("bytes that are no event are told from an event without data", () => {
+    expect(dataOf(Buffer.from([0x1f, 0x8b, 8, 0]))).toBeUndefined();
+    expect(dataOf(Buffer.from("<html>\n\n"))).toBeUndefined();
+    expect(dataOf(Buffer.from("event: ping\n\n"))).toBe("");
+    expect(dataOf(Buffer.from("\n"))).toBe("");
   });
 
   test("the splitter of server-sent events keeps the bytes of an event that is not complete", () => {
     const { data, rest } = split(Buffer.from("data: 1\n\ndata: 2\n"), []);
     expect(data).toEqual(["1"]);
-    expect(rest).toBe("data: 2\n");
+    expect(Buffer.from(rest).toString()).toBe("data: 2\n");
+  });
+
+  test("a long event in small chunks is read in linear time", () => {
+    const splitter = new SseSplitter();
+    const part = Buffer.from("x".repeat(64));
+    for (let at = 0; at < 100_000; at += 1) splitter.push(part);
+    expect(splitter.restBytes).toBe(6_400_000);
+    expect(splitter.push(Buffer.from("\n\n"))[0]).toHaveLength(6_400_002);
   });
 });

@@ -75,7 +75,7 @@ describe("the file of upstreams", () => {
     const { run } = stopping();
     const lines = [
       `${file}:2:5: upstreams[0].url: expected a URL like https://api.openai.com/v1, got "nonsense"`,
-      `${file}:3:5: upstreams[0].models: expected a list of beginnings of model names, got 7`,
+      `${file}:3:5: upstreams[0].models: expected a list of names of models, and of beginnings like "gpt-", got 7`,
       `${file}:4:1: there is no "more" here; expected upstreams`,
     ];
     expect(await run("gateway", "--config", file)).toMatchObject({

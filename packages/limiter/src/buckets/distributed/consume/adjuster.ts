@@ -42,14 +42,12 @@ export interface Tokens {
   unsure: { readonly plan: WritePlan; readonly shard: number } | undefined;
 }
 
-/** An adjustment that waits to be written. */
-export interface DueAdjustment {
-  readonly adjustment: Adjustment;
-  readonly deadline: Deadline;
-}
-
 /** Several adjustments as one write. */
-export interface SharedAdjustment extends DueAdjustment {
+export interface SharedAdjustment {
+  /** Sum of all shares. */
+  readonly adjustment: Adjustment;
+  /** Time by which it is written. */
+  readonly deadline: Deadline;
   readonly shares: readonly Adjustment[];
 }
 

@@ -4,8 +4,7 @@
  */
 
 import type { Random } from "../../../base/random.ts";
-import type { Timer } from "../../../base/time.ts";
-import { Deadline } from "../../../base/time.ts";
+import { Deadline, type Timer } from "../../../base/time.ts";
 import { invariant } from "../../../domain/check.ts";
 import { tooLate } from "../../../domain/errors/unavailability.ts";
 import { bucketId } from "../../../records/keys.ts";
@@ -13,15 +12,39 @@ import type { RefundWarning } from "../../bucket-warning.ts";
 import { sumOf } from "../../gating.ts";
 import { LaterRefunds } from "../../later-refunds.ts";
 import type { Adjustment } from "../../leg.ts";
-import {
-  type Adjuster,
-  type DueAdjustment,
-  isRefund,
-  type SharedAdjustment,
-  type Tokens,
-} from "./adjuster.ts";
-import { Gathering } from "./gathering.ts";
-import { WIDTH_MAX } from "./pacing.ts";
+import { type Adjuster, isRefund, type SharedAdjustment, type Tokens } from "./adjuster.ts";
+import { Gathering, type GatheringRules, Waiting } from "./gathering.ts";
+
+/** Keeps an adjustment that waits to be written. */
+class WaitingAdjustment extends Waiting<void> {
+  readonly adjustment: Adjustment;
+
+  constructor(
+    adjustment: Adjustment,
+    deadline: Deadline,
+    resolve: () => void,
+    reject: (error: unknown) => void,
+  ) {
+    super(deadline, resolve, reject);
+    this.adjustment = adjustment;
+  }
+
+  /** Fails when nothing was sent; else the answer says more than that it is late. */
+  expire(): void {
+    if (!this.isSent) this.fail(tooLate());
+  }
+}
+
+/** Keeps a refund that waits to be written: the call ends at its deadline, and the work goes on. */
+class WaitingRefund extends WaitingAdjustment {
+  override get isDue(): boolean {
+    return true;
+  }
+
+  override expire(): void {
+    this.answer();
+  }
+}
 
 export interface AdjustmentOptions {
   readonly timeoutMs: number;
@@ -34,8 +57,8 @@ export class Adjustments {
   readonly #adjuster: Adjuster;
   readonly #options: AdjustmentOptions;
   readonly #later: LaterRefunds;
-  readonly #adjusting: Gathering<DueAdjustment>;
-  readonly #refunding: Gathering<DueAdjustment>;
+  readonly #adjusting: Gathering<WaitingAdjustment>;
+  readonly #refunding: Gathering<WaitingRefund>;
 
   constructor(adjuster: Adjuster, options: AdjustmentOptions) {
     this.#adjuster = adjuster;
@@ -43,26 +66,33 @@ export class Adjustments {
     const { timer, random, onWarning } = options;
     // The token tells the store what was written already.
     this.#later = new LaterRefunds({ timer, random, mayRepeat: () => true, onWarning });
-    const common = { width: WIDTH_MAX, timer };
-    this.#adjusting = new Gathering({
-      ...common,
-      run: (due) => adjuster.write(together(due), adjuster.newTokens()),
-      overdue: () => tooLate(),
-    });
-    this.#refunding = new Gathering({ ...common, run: (due) => this.#refund(together(due)) });
+    this.#adjusting = new Gathering(
+      timer,
+      doing((shared) => adjuster.write(shared, adjuster.newTokens())),
+    );
+    this.#refunding = new Gathering(
+      timer,
+      doing((shared) => this.#refund(shared)),
+    );
   }
 
-  /** Writes the deltas; throws when the store cannot. */
+  /** Writes the deltas; rejects when the store cannot. */
   adjust(adjustment: Adjustment, deadline: Deadline): Promise<void> {
-    return this.#adjusting.add(placeOf(adjustment), { adjustment, deadline });
+    return new Promise((resolve, reject) => {
+      const waiting = new WaitingAdjustment(adjustment, deadline, resolve, reject);
+      this.#adjusting.add(placeOf(adjustment), waiting);
+    });
   }
 
   /**
-   * Never throws: when the store does not answer in time, the refund goes on in the background with
-   * the same token, and at last it warns.
+   * Refunds, and never rejects: when the store does not answer in time, the refund goes on in the
+   * background with the same token, and at last it warns.
    */
   refund(adjustment: Adjustment, deadline: Deadline): Promise<void> {
-    return this.#refunding.add(placeOf(adjustment), { adjustment, deadline });
+    return new Promise((resolve, reject) => {
+      const waiting = new WaitingRefund(adjustment, deadline, resolve, reject);
+      this.#refunding.add(placeOf(adjustment), waiting);
+    });
   }
 
   /** Resolves when no refund is under way in the background. */
@@ -88,7 +118,24 @@ export class Adjustments {
   }
 }
 
-/** Adjustments that may share a write: one shard, limits of the same names, one direction. */
+/** Returns rules by which all adjustments of a place share one write and its outcome. */
+function doing(
+  write: (shared: SharedAdjustment) => Promise<void>,
+): GatheringRules<WaitingAdjustment> {
+  const run = async (waiting: readonly WaitingAdjustment[]) => {
+    for (const one of waiting) one.isSent = true;
+    const open = () => waiting.filter(({ isOpen }) => isOpen);
+    try {
+      await write(together(waiting));
+      for (const one of open()) one.answer();
+    } catch (error) {
+      for (const one of open()) one.fail(error);
+    }
+  };
+  return { max: Number.POSITIVE_INFINITY, joins: () => true, run };
+}
+
+/** Names adjustments that may share a write: one shard, limits of the same names, one direction. */
 function placeOf(adjustment: Adjustment): string {
   const { shard, config, deltasMilli } = adjustment;
   const names = config.limits.map(({ name }) => name).join(" ");
@@ -98,8 +145,8 @@ function placeOf(adjustment: Adjustment): string {
   return `${bucketId(adjustment)}#${shard} ${effect} ${config.source} ${names}`;
 }
 
-/** All of them as one: the deltas add up, and the newest limits say how long the bucket is kept. */
-function together(due: readonly DueAdjustment[]): SharedAdjustment {
+/** Adds up the deltas of all; the newest limits say how long the bucket is kept. */
+function together(due: readonly WaitingAdjustment[]): SharedAdjustment {
   const [first] = due;
   invariant(first !== undefined, "there is a change to write");
   const shares = due.map(({ adjustment }) => adjustment);

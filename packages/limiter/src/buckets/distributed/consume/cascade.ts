@@ -14,14 +14,13 @@ import {
   newLegsHistory,
   nextOfLegs,
 } from "./cascade-steps.ts";
-import type { Consumer } from "./consumer.ts";
-import { drive } from "./driver.ts";
+import { type Driver, drive } from "./driver.ts";
 import type { ConsumeAnswer } from "./step.ts";
 
 export interface CascadeParts {
   readonly states: BucketStates;
   readonly requests: ShardRequests;
-  readonly consumer: Consumer;
+  readonly driver: Driver;
   readonly adjustments: Adjustments;
   readonly weigh: (legs: readonly Leg[], deadline: Deadline) => Promise<Balances>;
 }
@@ -113,9 +112,9 @@ export class Cascade {
     history: LegsHistory,
     { deadline, signal }: CascadeOptions,
   ): Promise<LegsHistory> {
-    const { consumer } = this.#parts;
+    const { driver } = this.#parts;
     const settled = await Promise.allSettled(
-      legs.map((leg) => consumer.consume(leg, deadline, signal)),
+      legs.map((leg) => driver.consume(leg, deadline, signal)),
     );
     const answers = [...history.answers];
     const failures = [...history.failures];

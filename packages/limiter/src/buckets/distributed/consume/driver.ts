@@ -4,11 +4,12 @@
  */
 
 import { boundedMap } from "../../../base/bounded-map.ts";
-import type { Timer } from "../../../base/time.ts";
+import type { Deadline, Timer } from "../../../base/time.ts";
 import { InfrastructureError, RateLimiterUnavailable } from "../../../domain/errors/errors.ts";
 import { tooBusy } from "../../../domain/errors/unavailability.ts";
 import { bucketId } from "../../../records/keys.ts";
 import type { RecordContext } from "../../../records/record-context.ts";
+import type { Leg } from "../../leg.ts";
 import { GROUP_MAX } from "../plan/group-plan.ts";
 import { isAnnounced } from "../plan/seen-bucket.ts";
 import { SettledCounts } from "../shards/announced-shards.ts";
@@ -17,11 +18,11 @@ import type { Splitter } from "../shards/splitter.ts";
 import type { BucketStates } from "../state/bucket-states.ts";
 import type { ShardRequests } from "../state/shard-requests.ts";
 import type { BucketRules } from "../table-traits.ts";
-import type { ConsumeQueue } from "./consumer.ts";
-import type { ConsumeGroup, Orphan } from "./group.ts";
+import { Gathering, type WorkQueue } from "./gathering.ts";
+import { ConsumeGroup, mayShare, type Orphan, WaitingConsume } from "./group.ts";
 import { next } from "./next.ts";
 import { paceAfter, throttledPauseMs } from "./pacing.ts";
-import type { Situation, Step } from "./step.ts";
+import type { ConsumeAnswer, Situation, Step } from "./step.ts";
 
 /** A process handles a throttled shard once in this time, however many calls meet it. */
 const COOL_MS = 100;
@@ -33,6 +34,8 @@ const TOO_OFTEN = "The bucket changed too often to be consumed in time";
 
 /** Steps that decide nothing for the members. */
 const FOLLOWING: ReadonlySet<Step["do"]> = new Set(["relieve", "limits"]);
+
+type ConsumeQueue = WorkQueue<WaitingConsume>;
 
 /** A step that asks the store. */
 type AskingStep = Exclude<Step, { do: "answer" | "pass" | "wait" }>;
@@ -60,6 +63,7 @@ export class Driver {
   readonly #options: DriverOptions;
   readonly #settled = new SettledCounts();
   readonly #cooledAtMs = boundedMap<number>(COOLED_MAX);
+  readonly #gathering: Gathering<WaitingConsume>;
 
   constructor(
     context: RecordContext,
@@ -73,14 +77,23 @@ export class Driver {
     this.#splitter = splitter;
     this.#merger = merger;
     this.#options = options;
+    this.#gathering = new Gathering(options.timer, {
+      max: GROUP_MAX,
+      joins: mayShare,
+      run: (members, queue) => this.#run(new ConsumeGroup(members, context.clock()), queue),
+    });
   }
 
-  get nowMs(): number {
-    return this.#context.clock();
+  /** Consumes from one bucket, or refuses by the newest state of it. */
+  consume(leg: Leg, deadline: Deadline, signal?: AbortSignal): Promise<ConsumeAnswer> {
+    return new Promise((resolve, reject) => {
+      const waiting = new WaitingConsume(leg, deadline, resolve, reject);
+      this.#gathering.add(bucketId(leg), waiting, signal);
+    });
   }
 
   /** Answers all members of a group. Never throws: a failure goes to the members. */
-  async run(group: ConsumeGroup, queue: ConsumeQueue): Promise<void> {
+  async #run(group: ConsumeGroup, queue: ConsumeQueue): Promise<void> {
     const { loads } = this.#splitter;
     if (loads !== undefined) {
       for (const { leg } of group.members) loads.note(leg, leg.config, leg.amountsMilli);
@@ -92,7 +105,7 @@ export class Driver {
         return undefined;
       }
       const steps = next(group, group.history, this.#situation(group, queue));
-      if (steps.length === 0) group.happened({ of: "changed" });
+      if (steps.length === 0) group.record({ of: "changed" });
       return steps;
     };
     try {
@@ -126,7 +139,7 @@ export class Driver {
         for (const orphan of group.answer(step.answers)) this.#options.onOrphan(orphan);
         return undefined;
       case "pass":
-        group.pass(step.shard);
+        group.skip(step.shard);
         return undefined;
       case "wait":
         return this.#wait(step, group, queue);
@@ -179,50 +192,50 @@ export class Driver {
     const { shard, atMs } = write;
     if (this.#requests.isLinkDue(name, shard)) {
       await this.#requests.checkLink(name, shard, deadline);
-      return group.happened({ of: "changed" });
+      return group.record({ of: "changed" });
     }
-    group.sends(write.members);
+    group.markSent(write.members);
     const { ok, bucket } = await this.#requests.write(group, write, deadline);
-    group.hears();
+    group.clearSent();
     if (!ok || bucket === undefined) {
-      return group.happened({ of: "shown", shard, bucket, askedMs: atMs, overtaken: write });
+      return group.record({ of: "shown", shard, bucket, askedMs: atMs, overtaken: write });
     }
     this.#states.correct(bucket);
     this.#splitter.loads?.sawMeter(bucket);
     if (bucket.shardCount > 1) this.#merger.saw(bucket);
     this.#count("consumed", group, queue);
-    group.happened({ of: "written", write, bucket });
+    group.record({ of: "written", write, bucket });
   }
 
   async #read({ shard }: Extract<Step, { do: "read" }>, group: ConsumeGroup): Promise<void> {
     const { bucket } = await this.#requests.read(group.name, shard, group.deadline);
-    group.happened({ of: "shown", shard, bucket, askedMs: this.#context.clock() });
+    group.record({ of: "shown", shard, bucket, askedMs: this.#context.clock() });
   }
 
   async #readAll({ count }: Extract<Step, { do: "read-all" }>, group: ConsumeGroup): Promise<void> {
     const shards = await this.#requests.readAll(group.name, count, group.deadline);
-    group.happened({ of: "all", count, shards });
+    group.record({ of: "all", count, shards });
   }
 
   async #create(
     { members, atMs }: Extract<Step, { do: "create" }>,
     group: ConsumeGroup,
   ): Promise<void> {
-    group.sends(members);
+    group.markSent(members);
     const { ok, bucket } = await this.#requests.create(group, members, atMs, group.deadline);
-    group.hears();
-    if (ok && bucket !== undefined) return group.happened({ of: "created", members, bucket });
-    group.happened({ of: "shown", shard: 0, bucket, askedMs: this.#context.clock() });
+    group.clearSent();
+    if (ok && bucket !== undefined) return group.record({ of: "created", members, bucket });
+    group.record({ of: "shown", shard: 0, bucket, askedMs: this.#context.clock() });
   }
 
   async #spread(
     { member, writes }: Extract<Step, { do: "spread" }>,
     group: ConsumeGroup,
   ): Promise<void> {
-    group.sends([member]);
+    group.markSent([member]);
     const ok = await this.#requests.spread(group, member, writes, group.deadline);
-    group.hears();
-    group.happened(ok ? { of: "spread", member, writes } : { of: "changed" });
+    group.clearSent();
+    group.record(ok ? { of: "spread", member, writes } : { of: "changed" });
   }
 
   async #bringLimits(
@@ -237,16 +250,16 @@ export class Driver {
     const changed = states.find((state) => state !== undefined);
     if (brings.length > 1 || first === undefined) return;
     const { shard } = first;
-    if (changed === undefined) return group.happened({ of: "limits", shard, balancesMilli });
+    if (changed === undefined) return group.record({ of: "limits", shard, balancesMilli });
     const { bucket } = changed;
-    group.happened({ of: "shown", shard, bucket, askedMs: this.#context.clock() });
+    group.record({ of: "shown", shard, bucket, askedMs: this.#context.clock() });
   }
 
   /** Creates a missing shard; its origin may be too busy for that. */
   async #bringAbout(shard: number, group: ConsumeGroup, queue: ConsumeQueue): Promise<void> {
     try {
       await this.#splitter.bringAbout(group.name, shard, group.deadline);
-      group.happened({ of: "changed" });
+      group.record({ of: "changed" });
     } catch (error) {
       if (!isThrottling(error)) throw error;
       this.#throttled(shard, error, group, queue);
@@ -257,7 +270,7 @@ export class Driver {
     const { name, deadline } = group;
     this.#settled.settled(name, bucket);
     await this.#splitter.settle(name, deadline);
-    group.happened({ of: "changed" });
+    group.record({ of: "changed" });
   }
 
   /** Splits a shard where that is allowed. The members were served, and do not depend on it. */
@@ -273,7 +286,7 @@ export class Driver {
   async #cool({ shard, cause }: Extract<Step, { do: "cool" }>, group: ConsumeGroup): Promise<void> {
     const { name, config, deadline } = group;
     this.#cooledAtMs.set(`${bucketId(name)}#${shard}`, this.#context.clock());
-    group.happened({ of: "cooled", cause });
+    group.record({ of: "cooled", cause });
     const before = this.#states.countOf(name);
     try {
       const { bucket } = await this.#requests.read(name, shard, deadline);
@@ -303,10 +316,10 @@ export class Driver {
     group: ConsumeGroup,
     queue: ConsumeQueue,
   ): void {
-    group.hears();
+    group.clearSent();
     this.#states.throttled(group.name, shard);
     this.#count("throttled", group, queue);
-    group.happened({ of: "throttled", shard, cause });
+    group.record({ of: "throttled", shard, cause });
   }
 
   /** Counts the outcome of a write: for the pace of this process, and for the split policy. */
@@ -327,11 +340,10 @@ export class Driver {
     const { leftMs } = group.deadline;
     if (leftMs <= (cause === undefined ? 0 : WAIT_MS_MIN)) throw cause ?? tooBusy(TOO_OFTEN);
     await this.#options.timer.sleep(Math.min(ms, cause === undefined ? leftMs : leftMs / 2));
-    if (cause === undefined) return group.rest();
-    const room = GROUP_MAX - group.members.length;
-    const more = queue.take(room, group.config);
+    if (cause === undefined) return group.recordRest();
+    const more = queue.remove(GROUP_MAX - group.members.length, group.members[0]);
     group.startOver(more, this.#context.clock());
-    if (more.length > 0) for (const member of group.members) queue.alarm.watch(member);
+    if (more.length > 0) queue.watch(group.members);
   }
 }
 

@@ -1,128 +1,272 @@
 /**
- * Work of this process on one thing, done together: while some is under way, further work gathers
- * and goes in one piece when that returns. Work of the same turn of the event loop goes together at
- * no wait. What is done together ends at the latest deadline, and calls need not wait for that.
+ * Gathers work of this process by place, such as the consumes of one bucket, so that it is done
+ * together.
+ *
+ * While less is under way at a place than its pace allows, work goes at once, together with work of
+ * the same turn of the event loop: nothing waits when nothing is under way. Otherwise it waits for
+ * a run to return, and then all that waits goes in one run. A run ends at the latest deadline of
+ * its work; each call ends at its own.
  */
 
 import type { Deadline, Timer } from "../../../base/time.ts";
 import { invariant } from "../../../domain/check.ts";
-import { Alarm, type Watched } from "./alarm.ts";
+import { FULL_PACE, goesNow, type Pace } from "./pacing.ts";
 
-/** What has an end. */
-interface Due {
+/** Its `then` runs a function at the end of this turn, at less cost than `queueMicrotask`. */
+const SOON = Promise.resolve();
+
+/** The most calls that have ended and are kept until the alarm rings. */
+const PRUNE_MIN = 1024;
+
+/** Keeps one call that waits for its answer, alone or with others. */
+export abstract class Waiting<Answer> {
   readonly deadline: Deadline;
-}
+  /** Whether a request that does its work is under way. */
+  isSent = false;
+  /** Whether an alarm ends it at its deadline. */
+  isWatched = false;
+  /** Called once the call has its answer. */
+  onEnd: (() => void) | undefined;
+  #isOpen = true;
+  readonly #resolve: (answer: Answer) => void;
+  readonly #reject: (error: unknown) => void;
 
-interface Gathered<Work> extends Watched {
-  readonly work: Work;
-  isOpen: boolean;
-  readonly resolve: () => void;
-  readonly reject: (error: unknown) => void;
-}
-
-interface Place<Work> {
-  waiting: Gathered<Work>[];
-  underWay: number;
-  isScheduled: boolean;
-}
-
-export interface GatheringOptions<Work> {
-  /** How much may be under way at a place before further work gathers. */
-  readonly width: number;
-  readonly timer: Timer;
-  readonly run: (works: readonly Work[]) => Promise<void>;
-  /**
-   * Returns the error of a call whose deadline is over while its work waits: then the work is not
-   * done. Absent: the call ends well at its deadline, and the work goes on without it.
-   */
-  readonly overdue?: (() => Error) | undefined;
-}
-
-export class Gathering<Work extends Due> {
-  readonly #places = new Map<string, Place<Work>>();
-  readonly #options: GatheringOptions<Work>;
-  readonly #alarm: Alarm;
-  readonly #running = new Set<Promise<void>>();
-
-  constructor(options: GatheringOptions<Work>) {
-    this.#options = options;
-    this.#alarm = new Alarm(options.timer);
+  constructor(
+    deadline: Deadline,
+    resolve: (answer: Answer) => void,
+    reject: (error: unknown) => void,
+  ) {
+    this.deadline = deadline;
+    this.#resolve = resolve;
+    this.#reject = reject;
   }
 
-  /** Resolves, or rejects, with all the work that was done together with it, or at its deadline. */
-  add(id: string, work: Work): Promise<void> {
-    const place = this.#places.get(id) ?? { waiting: [], underWay: 0, isScheduled: false };
-    this.#places.set(id, place);
-    return new Promise((resolve, reject) => {
-      const { deadline } = work;
-      const expire = () => this.#expire(place, one);
-      const one: Gathered<Work> = {
-        work,
-        deadline,
-        isOpen: true,
-        isWatched: false,
-        resolve,
-        reject,
-        expire,
-      };
-      place.waiting.push(one);
-      if (place.underWay < this.#options.width) this.#schedule(id, place);
-      else this.#alarm.watch(one);
-    });
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  /** Whether its work is still to be done when its turn comes. */
+  get isDue(): boolean {
+    return this.#isOpen;
+  }
+
+  answer(answer: Answer): void {
+    this.#end();
+    this.#resolve(answer);
+  }
+
+  fail(error: unknown): void {
+    this.#end();
+    this.#reject(error);
+  }
+
+  /** Acts when its time is over, whatever becomes of its work. */
+  abstract expire(): void;
+
+  #end(): void {
+    invariant(this.#isOpen, "a call is answered once");
+    this.#isOpen = false;
+    this.onEnd?.();
+  }
+}
+
+type AnyWaiting = Waiting<never>;
+
+/** Says which work is done together, and does it. */
+export interface GatheringRules<W extends AnyWaiting> {
+  /** The most work of one run. */
+  readonly max: number;
+  /** Whether work may be done together with what is first; the same place is not enough. */
+  joins(one: W, first: W): boolean;
+  /** Answers everything that is due. Never throws. */
+  run(together: readonly W[], queue: WorkQueue<W>): Promise<void>;
+}
+
+/** Keeps the work of one place. */
+export class WorkQueue<W extends AnyWaiting> {
+  readonly id: string;
+  readonly waiting: W[] = [];
+  pace: Pace = FULL_PACE;
+  underWay = 0;
+  /** How much work the last run had. */
+  lastSize = 0;
+  isScheduled = false;
+  readonly #alarm: Alarm;
+  readonly #rules: GatheringRules<W>;
+
+  constructor(id: string, alarm: Alarm, rules: GatheringRules<W>) {
+    this.id = id;
+    this.#alarm = alarm;
+    this.#rules = rules;
+  }
+
+  get goesNow(): boolean {
+    return goesNow(this.pace, this.underWay, this.waiting.length, this.lastSize);
+  }
+
+  /** Lets the alarm end calls at their own deadlines. */
+  watch(calls: readonly W[]): void {
+    for (const call of calls) this.#alarm.watch(call);
+  }
+
+  /** Removes calls, in their order, that may go together with the first or the given one. */
+  remove(bound = this.#rules.max, given?: W): W[] {
+    const removed: W[] = [];
+    const left: W[] = [];
+    let first = given;
+    for (const one of this.waiting) {
+      if (!one.isDue) continue;
+      first ??= one;
+      const joins = removed.length < bound && this.#rules.joins(one, first);
+      (joins ? removed : left).push(one);
+    }
+    this.waiting.splice(0, this.waiting.length, ...left);
+    return removed;
+  }
+}
+
+/** Keeps the queues of all places, and starts their runs. */
+export class Gathering<W extends AnyWaiting> {
+  readonly #queues = new Map<string, WorkQueue<W>>();
+  readonly #alarm: Alarm;
+  readonly #rules: GatheringRules<W>;
+  #onIdle: (() => void)[] = [];
+
+  constructor(timer: Timer, rules: GatheringRules<W>) {
+    this.#alarm = new Alarm(timer);
+    this.#rules = rules;
+  }
+
+  /** Adds work to a place. While it waits, the signal removes it. */
+  add(id: string, one: W, signal?: AbortSignal): void {
+    const queue = this.#queueOf(id);
+    queue.waiting.push(one);
+    if (queue.goesNow) this.#schedule(queue);
+    else this.#await(queue, one, signal);
   }
 
   /** Resolves when no work is under way, or waits to be. */
   async idle(): Promise<void> {
-    while (this.#places.size > 0) await Promise.all([...this.#running, Promise.resolve()]);
-  }
-
-  #expire(place: Place<Work>, one: Gathered<Work>): void {
-    const { overdue } = this.#options;
-    one.isOpen = false;
-    if (overdue === undefined) {
-      one.resolve();
-      return;
+    while (this.#queues.size > 0) {
+      await new Promise<void>((resolve) => this.#onIdle.push(resolve));
     }
-    place.waiting = place.waiting.filter((other) => other !== one);
-    one.reject(overdue());
   }
 
-  #schedule(id: string, place: Place<Work>): void {
-    if (place.isScheduled) return;
-    place.isScheduled = true;
-    queueMicrotask(() => {
-      place.isScheduled = false;
-      if (place.waiting.length === 0) return this.#removeIdle(id, place);
-      const running = this.#start(id, place);
-      this.#running.add(running);
-      void running.finally(() => this.#running.delete(running));
+  /** Work of the same turn is all here before this runs. */
+  #schedule(queue: WorkQueue<W>): void {
+    if (queue.isScheduled) return;
+    queue.isScheduled = true;
+    void SOON.then(() => {
+      queue.isScheduled = false;
+      this.#start(queue);
     });
   }
 
-  async #start(id: string, place: Place<Work>): Promise<void> {
-    const together = place.waiting;
-    place.waiting = [];
-    place.underWay += 1;
-    const { run, overdue } = this.#options;
-    for (const one of together) {
-      // The answer to what is sent tells more than that it is late.
-      if (overdue !== undefined) one.isOpen = false;
-      else if (together.length > 1) this.#alarm.watch(one);
-    }
-    try {
-      await run(together.map(({ work }) => work));
-      for (const one of together) one.resolve();
-    } catch (error) {
-      for (const one of together) one.reject(error);
-    }
-    for (const one of together) one.isOpen = false;
-    place.underWay -= 1;
-    invariant(place.underWay >= 0, "what has ended was under way");
-    if (place.waiting.length > 0) this.#schedule(id, place);
-    else this.#removeIdle(id, place);
+  /** Ends a call that waits behind others at its deadline, or when its caller gives up. */
+  #await(queue: WorkQueue<W>, one: W, signal: AbortSignal | undefined): void {
+    queue.watch([one]);
+    if (signal === undefined) return;
+    const leave = () => {
+      const at = queue.waiting.indexOf(one);
+      if (at < 0) return;
+      queue.waiting.splice(at, 1);
+      one.fail(signal.reason);
+    };
+    signal.addEventListener("abort", leave, { once: true });
+    one.onEnd = () => signal.removeEventListener("abort", leave);
   }
 
-  #removeIdle(id: string, place: Place<Work>): void {
-    if (place.underWay === 0) this.#places.delete(id);
+  #queueOf(id: string): WorkQueue<W> {
+    const known = this.#queues.get(id);
+    if (known !== undefined) return known;
+    const queue = new WorkQueue(id, this.#alarm, this.#rules);
+    this.#queues.set(id, queue);
+    return queue;
+  }
+
+  #start(queue: WorkQueue<W>): void {
+    while (queue.goesNow) {
+      const together = queue.remove();
+      if (together.length === 0) break;
+      queue.underWay += 1;
+      queue.lastSize = together.length;
+      if (together.length > 1) queue.watch(together);
+      void this.#run(queue, together);
+    }
+    // A call that has left may leave too few of them for a run.
+    queue.watch(queue.waiting);
+    this.#removeIdle(queue);
+  }
+
+  async #run(queue: WorkQueue<W>, together: readonly W[]): Promise<void> {
+    await this.#rules.run(together, queue);
+    queue.underWay -= 1;
+    invariant(queue.underWay >= 0, "a run that has ended was under way");
+    if (queue.waiting.length > 0) this.#schedule(queue);
+    this.#removeIdle(queue);
+  }
+
+  #removeIdle(queue: WorkQueue<W>): void {
+    const { id, waiting, underWay } = queue;
+    if (waiting.length > 0 || underWay > 0 || this.#queues.get(id) !== queue) return;
+    this.#queues.delete(id);
+    if (this.#queues.size > 0 || this.#onIdle.length === 0) return;
+    for (const resolve of this.#onIdle.splice(0)) resolve();
+  }
+}
+
+/** Ends calls at their deadlines while they wait for others, by one timer for all of them. */
+export class Alarm {
+  readonly #timer: Timer;
+  #watched: AnyWaiting[] = [];
+  #pruneAt = PRUNE_MIN;
+  /** When it rings next; it does not ring while it watches nothing. */
+  #ringsAtMs = Number.POSITIVE_INFINITY;
+
+  constructor(timer: Timer) {
+    this.#timer = timer;
+  }
+
+  /** Watches a call that shares its work: its deadline may be earlier than that of others. */
+  watch(call: AnyWaiting): void {
+    if (call.isWatched) return;
+    call.isWatched = true;
+    this.#watched.push(call);
+    if (this.#watched.length >= this.#pruneAt) this.#prune();
+    this.#ringAt(call.deadline.atMs);
+  }
+
+  /**
+   * Sets the timer, unless it rings before. It is never stopped: setting it for each run would cost
+   * more than a ring that finds nothing to end.
+   */
+  #ringAt(atMs: number): void {
+    if (atMs >= this.#ringsAtMs) return;
+    this.#ringsAtMs = atMs;
+    const leftMs = Math.max(0, atMs - this.#timer.nowMs());
+    void this.#timer.sleep(leftMs, undefined, true).then(() => {
+      if (this.#ringsAtMs === atMs) this.#ring();
+    });
+  }
+
+  #ring(): void {
+    this.#ringsAtMs = Number.POSITIVE_INFINITY;
+    const watched = this.#watched;
+    this.#watched = [];
+    for (const call of watched) {
+      if (call.isOpen && call.deadline.isOver) call.expire();
+      else this.#watched.push(call);
+    }
+    this.#prune();
+    const earliest = this.#watched.reduce(
+      (least, { deadline }) => Math.min(least, deadline.atMs),
+      Infinity,
+    );
+    this.#ringAt(earliest);
+  }
+
+  #prune(): void {
+    this.#watched = this.#watched.filter(({ isOpen }) => isOpen);
+    this.#pruneAt = Math.max(PRUNE_MIN, 2 * this.#watched.length);
   }
 }

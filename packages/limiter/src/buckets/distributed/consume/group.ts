@@ -1,4 +1,4 @@
-/** Consumes that share their writes: the members of the group, and its result so far. */
+/** Consumes that share their writes: the members of a group, and its outcomes so far. */
 
 import type { Deadline } from "../../../base/time.ts";
 import { invariant } from "../../../domain/check.ts";
@@ -7,6 +7,7 @@ import { tooLate } from "../../../domain/errors/unavailability.ts";
 import type { BucketName } from "../../../records/keys.ts";
 import type { BucketConfig, Leg, ShardPart } from "../../leg.ts";
 import { GROUP_MAX } from "../plan/group-plan.ts";
+import { Waiting } from "./gathering.ts";
 import type {
   AnsweredMember,
   ConsumeAnswer,
@@ -16,22 +17,12 @@ import type {
   StepOutcome,
 } from "./step.ts";
 
-/** A consume that waits for its answer. */
-export class WaitingConsume implements Member {
+/** Keeps a consume that waits for its answer. */
+export class WaitingConsume extends Waiting<ConsumeAnswer> implements Member {
   readonly amountsMilli: readonly number[];
   readonly link: Member["link"];
   readonly linkIsFresh: boolean;
   readonly leg: Leg;
-  readonly deadline: Deadline;
-  /** A write that consumes for it is under way. */
-  isSent = false;
-  /** An alarm ends it at its deadline. */
-  isWatched = false;
-  /** Called once the consume has its answer. */
-  onEnd: (() => void) | undefined;
-  #isOpen = true;
-  readonly #resolve: (answer: ConsumeAnswer) => void;
-  readonly #reject: (error: unknown) => void;
 
   constructor(
     leg: Leg,
@@ -39,51 +30,44 @@ export class WaitingConsume implements Member {
     resolve: (answer: ConsumeAnswer) => void,
     reject: (error: unknown) => void,
   ) {
+    super(deadline, resolve, reject);
     this.leg = leg;
     this.amountsMilli = leg.amountsMilli;
     this.link = leg.link;
     this.linkIsFresh = leg.linkIsFresh;
-    this.deadline = deadline;
-    this.#resolve = resolve;
-    this.#reject = reject;
   }
 
-  get isOpen(): boolean {
-    return this.#isOpen;
-  }
-
-  answer(answer: ConsumeAnswer): void {
-    this.#end();
-    this.#resolve(answer);
-  }
-
-  fail(error: unknown): void {
-    this.#end();
-    this.#reject(error);
-  }
-
-  #end(): void {
-    invariant(this.#isOpen, "a consume is answered once");
-    this.#isOpen = false;
-    this.onEnd?.();
-  }
-
-  /** Ends a consume whose time is over, whatever becomes of its group. */
+  /** Ends at its own deadline, although others of its group may go on. */
   expire(): void {
     this.fail(tooLate(!this.isSent));
   }
 }
 
-/** A consume that was made for a call that had ended. */
+/** Returns whether two consumes of one bucket may share a write: they have the same limits. */
+export function mayShare({ leg }: WaitingConsume, { leg: { config } }: WaitingConsume): boolean {
+  const one = leg.config;
+  if (one === config) return true;
+  return (
+    one.limits === config.limits &&
+    one.version === config.version &&
+    one.source === config.source &&
+    one.forced === config.forced &&
+    one.cascade === config.cascade &&
+    one.bypass === config.bypass
+  );
+}
+
+/** Consume that was made for a call that had ended; it is refunded. */
 export interface Orphan {
   readonly leg: Leg;
   readonly parts: readonly ShardPart[];
 }
 
+/** Keeps consumes that share their writes, and their history. */
 export class ConsumeGroup implements Request {
   readonly name: BucketName;
   readonly config: BucketConfig;
-  /** A throttled write came before: the split policy counts the first attempt only. */
+  /** Whether a throttled write came before: the split policy counts the first attempt only. */
   isRetry = false;
   #members: readonly WaitingConsume[];
   #history: History;
@@ -104,15 +88,15 @@ export class ConsumeGroup implements Request {
     return this.#members;
   }
 
-  /** A write that consumes for these members, nearly always all of them, is under way. */
-  sends(some: readonly Member[]): void {
+  /** Marks the members, nearly always all, that a write under way consumes for. */
+  markSent(some: readonly Member[]): void {
     for (const member of this.#members) {
       if (some === this.#members || some.includes(member)) member.isSent = true;
     }
   }
 
-  /** The store has answered: no write is under way. */
-  hears(): void {
+  /** Clears the marks: the store has answered, so no write is under way. */
+  clearSent(): void {
     for (const member of this.#members) member.isSent = false;
   }
 
@@ -120,12 +104,12 @@ export class ConsumeGroup implements Request {
     return this.#history;
   }
 
-  /** The latest of its members; each of them ends at its own. */
+  /** Latest deadline of its members; each of them ends at its own. */
   get deadline(): Deadline {
     return this.#deadline;
   }
 
-  /** Nothing was written, so the group starts over, together with consumes that came meanwhile. */
+  /** Starts over, since nothing was written, together with consumes that have come since. */
   startOver(more: readonly WaitingConsume[], nowMs: number): void {
     this.#members = [...this.#members, ...more];
     invariant(this.#members.length <= Math.max(GROUP_MAX, 1), "a group is bounded");
@@ -170,7 +154,7 @@ export class ConsumeGroup implements Request {
     }
   }
 
-  /** Returns what members without an answer are decided by: the state that the others have left. */
+  /** Returns the outcome that decides members without an answer: the state the others left. */
   #afterAnswer(): StepOutcome | undefined {
     const { last } = this.#history;
     if (last?.of === "written" || last?.of === "created") {
@@ -181,18 +165,20 @@ export class ConsumeGroup implements Request {
     return last?.of === "cooled" || last?.of === "throttled" ? last : undefined;
   }
 
-  /** The shard has too little. */
-  pass(shard: number): void {
+  /** Records that a shard has too little. */
+  skip(shard: number): void {
     const tried = new Set(this.#history.tried).add(shard);
     this.#history = { ...this.#history, tried };
-    this.happened({ of: "changed" });
+    this.record({ of: "changed" });
   }
 
-  rest(): void {
+  /** Records that a pause has followed the last outcome. */
+  recordRest(): void {
     this.#history = { ...this.#history, rested: true };
   }
 
-  happened(last: StepOutcome): void {
+  /** Records the outcome of a step. */
+  record(last: StepOutcome): void {
     const { sinceMs, rounds } = this.#history;
     // Once all shards were read, each of them may be tried again.
     const tried = last.of === "all" ? new Set<number>() : this.#history.tried;
@@ -208,7 +194,7 @@ export class ConsumeGroup implements Request {
   }
 }
 
-/** The history of a group that begins. */
+/** Returns the history of a group that begins. */
 export function newHistory(sinceMs: number): History {
   return { sinceMs, rounds: 0, rested: false, tried: NONE_TRIED, last: undefined };
 }

@@ -9,14 +9,14 @@
 
 import { setTimeout as pause } from "node:timers/promises";
 import type { Random } from "../../../base/random.ts";
+import { Deadline, systemTimer } from "../../../base/time.ts";
 import { InfrastructureError, RateLimiterUnavailable } from "../../../domain/errors/errors.ts";
 import type { CallListeners } from "../../call-listeners.ts";
 import type { CallOptions, CallOutcome, StoreCall } from "../../item-store.ts";
 import { type ConditionFailures, judge, type Verdict } from "../errors.ts";
-import { EmptyAnswer, isComplete } from "./answer.ts";
 import { backoffMs } from "./backoff.ts";
 import { estimated, reported, unreported } from "./capacity.ts";
-import { Deadline } from "./deadline.ts";
+import { EmptyAnswer, isComplete } from "./exchange.ts";
 import { CAPACITY_KIND, type OperationName, type Output } from "./operations.ts";
 import { type Outgoing, Prepared, SendError, type Transport } from "./transport.ts";
 
@@ -35,10 +35,28 @@ interface CallsOptions {
  */
 const REFUSED_MS_MAX = 300;
 
+/** Attempts shorter than this are not worth it: the rest goes to one last attempt. */
+const ATTEMPT_MS_MIN = 250;
+
+/** A write that starts with less time than this would most likely end with unknown outcome. */
+const LAST_ATTEMPT_MS_MIN = 100;
+
+/** How one request is sent. */
+interface SendOptions extends CallOptions {
+  /** The end of the work that the request is part of; its own time starts now when absent. */
+  readonly deadline?: Deadline;
+}
+
 type Failed = Extract<Verdict, { kind: "failed" }>;
 
 /** Whether a request may be sent again after an attempt with unknown outcome. */
 type Repetition = "read" | "repeatable" | "once";
+
+/** When a request is sent again. */
+interface RepeatRule {
+  readonly repetition: Repetition;
+  readonly hotKey: CallOptions["hotKey"] | undefined;
+}
 
 export type Written<Name extends OperationName> =
   | { readonly ok: true; readonly output: Output<Name> }
@@ -58,35 +76,29 @@ export class Calls {
     return this.#options.table;
   }
 
-  /** The server's time in its last answer, in whole seconds. */
+  /** Server's time in its last answer, in epoch milliseconds, whole seconds. */
   get serverDateMs(): number | undefined {
     return this.#transport.serverDateMs;
   }
 
-  /** Starts the time of a call. The first call of a process loads the SDK before. */
+  /** Starts the time of work in several requests, once the code for them is loaded. */
   async start(operation: OperationName, options: CallOptions = {}): Promise<Deadline> {
-    return this.startNow(operation, options) ?? (await this.#startLater(operation, options));
-  }
-
-  /** Starts the time of a call at once; `undefined` where code has to be loaded before. */
-  startNow(operation: OperationName, options: CallOptions): Deadline | undefined {
-    if (this.#closed) throw new InfrastructureError("This store is closed");
-    if (this.#transport.load(operation) !== undefined) return undefined;
-    return new Deadline(options.timeoutMs ?? this.#options.timeoutMs, options.hotKey);
-  }
-
-  async #startLater(operation: OperationName, options: CallOptions): Promise<Deadline> {
     await this.#transport.load(operation);
-    return new Deadline(options.timeoutMs ?? this.#options.timeoutMs, options.hotKey);
+    return this.deadline(options);
   }
 
-  /** Sends a request that may always be repeated. Without a deadline, its time starts now. */
+  /** Returns the end of a call that begins now: in real time, since sockets know no other. */
+  deadline({ timeoutMs = this.#options.timeoutMs }: CallOptions = {}): Deadline {
+    return new Deadline(systemTimer, timeoutMs);
+  }
+
+  /** Sends a request that may always be repeated. */
   async read<Name extends OperationName>(
     operation: Name,
     request: Outgoing<Name>,
-    time: Deadline | CallOptions = {},
+    options: SendOptions = {},
   ): Promise<Output<Name>> {
-    const result = await this.write(operation, request, time, "read");
+    const result = await this.write(operation, request, options, "read");
     if (result.ok) return result.output;
     throw new InfrastructureError(`DynamoDB refused ${operation}: a read has no condition`);
   }
@@ -95,17 +107,22 @@ export class Calls {
   write<Name extends OperationName>(
     operation: Name,
     request: Outgoing<Name>,
-    time: Deadline | CallOptions,
+    options: SendOptions,
     repetition: Repetition = "once",
   ): Promise<Written<Name>> {
-    const run = (deadline: Deadline) => this.#run(operation, request, deadline, repetition);
-    return time instanceof Deadline ? run(time) : this.start(operation, time).then(run);
+    if (this.#closed) return Promise.reject(new InfrastructureError("This store is closed"));
+    const run = () => {
+      const deadline = options.deadline ?? this.deadline(options);
+      return this.#run(operation, request, deadline, { repetition, hotKey: options.hotKey });
+    };
+    // The time of a call starts when its code is loaded, which the first call of a process does.
+    return this.#transport.load(operation)?.then(run) ?? run();
   }
 
   /** Waits before unprocessed items are requested again; throws when there is no time left. */
   async backOff(attempt: number, deadline: Deadline, operation: OperationName): Promise<void> {
     const pauseMs = backoffMs(attempt, this.#options.random, deadline.leftMs);
-    if (!deadline.allowsAnother(pauseMs)) {
+    if (!allowsAnother(deadline, pauseMs)) {
       throw new RateLimiterUnavailable(sentence("throttled", operation, deadline), {
         reason: "throttled",
         nothingWritten: true,
@@ -124,12 +141,12 @@ export class Calls {
     operation: Name,
     bare: Outgoing<Name>,
     deadline: Deadline,
-    repetition: Repetition,
+    rule: RepeatRule,
   ): Promise<Written<Name>> {
     const request = this.#withCapacity(operation, bare);
     let certain = true;
     for (let attempt = 1; ; attempt += 1) {
-      const timeoutMs = deadline.attemptMs(repetition !== "once");
+      const timeoutMs = attemptMs(deadline, rule.repetition !== "once");
       const sending = this.#options.listeners.isEmpty ? undefined : new Sending(attempt, deadline);
       let verdict: Verdict;
       let cause: unknown;
@@ -146,8 +163,8 @@ export class Calls {
       }
       if (verdict.kind === "condition") return { ok: false, failures: verdict.failures };
       if (verdict.kind === "refused") throw verdict.error;
-      certain &&= verdict.nothingWritten || repetition === "read";
-      const pauseMs = this.#pauseMs(attempt, verdict, repetition, deadline);
+      certain &&= verdict.nothingWritten || rule.repetition === "read";
+      const pauseMs = this.#pauseMs(attempt, verdict, rule, deadline);
       if (pauseMs === undefined) {
         throw new RateLimiterUnavailable(sentence(verdict.reason, operation, deadline), {
           cause,
@@ -161,20 +178,20 @@ export class Calls {
     }
   }
 
-  /** How long to wait for another attempt; `undefined` when there will be none. */
+  /** Returns the pause before another attempt; `undefined` when there will be none. */
   #pauseMs(
     attempt: number,
     { nothingWritten, keyRange, connectionRefused }: Failed,
-    repetition: Repetition,
+    { repetition, hotKey }: RepeatRule,
     deadline: Deadline,
   ): number | undefined {
     const { random, maxAttempts } = this.#options;
     const harmless = nothingWritten || repetition !== "once";
-    const leaves = keyRange && deadline.hotKey === "raise";
+    const leaves = keyRange && hotKey === "raise";
     if (!harmless || leaves || attempt >= maxAttempts) return undefined;
     const pauseMs = backoffMs(attempt - 1, random, deadline.leftMs);
     if (connectionRefused && deadline.passedMs + pauseMs > REFUSED_MS_MAX) return undefined;
-    return deadline.allowsAnother(pauseMs) ? pauseMs : undefined;
+    return allowsAnother(deadline, pauseMs) ? pauseMs : undefined;
   }
 
   /** Prepared requests ask for their consumed capacity already. */
@@ -188,7 +205,7 @@ export class Calls {
       : { ...request, ReturnConsumedCapacity: "INDEXES" };
   }
 
-  /** Returns what the failure of a request means, and reports its cost; throws other errors. */
+  /** Judges the failure of a request and reports its cost; throws any other error. */
   #judged(operation: OperationName, error: unknown, sending: Sending | undefined): Verdict {
     if (!(error instanceof SendError)) throw error;
     const verdict = judge(error.cause, operation, this.table, error.progress);
@@ -209,7 +226,17 @@ export class Calls {
   }
 }
 
-/** A request whose listeners are told its outcome. */
+/** Returns whether another attempt is worth it after a pause. */
+function allowsAnother({ leftMs, spanMs }: Deadline, pauseMs: number): boolean {
+  return leftMs - pauseMs >= Math.min(LAST_ATTEMPT_MS_MIN, spanMs / 4);
+}
+
+/** Returns the time of one attempt: half of what is left, where another could follow. */
+function attemptMs({ leftMs }: Deadline, isRepeatable: boolean): number {
+  return Math.max(0, isRepeatable && leftMs > 2 * ATTEMPT_MS_MIN ? leftMs / 2 : leftMs);
+}
+
+/** Measures one attempt, for the listeners of requests. */
 class Sending {
   readonly #attempt: number;
   readonly #deadline: Deadline;
@@ -246,8 +273,8 @@ function sentence(
       return `DynamoDB throttled ${operation}`;
     case "timeout":
       // A millisecond is what a request gets when earlier steps of the call have used all the time.
-      if (deadline.timeoutMs <= 1) return `No time was left for ${operation} of DynamoDB`;
-      return `DynamoDB did not answer ${operation} within ${Math.round(deadline.timeoutMs)} ms`;
+      if (deadline.spanMs <= 1) return `No time was left for ${operation} of DynamoDB`;
+      return `DynamoDB did not answer ${operation} within ${Math.round(deadline.spanMs)} ms`;
     case "network":
       return `DynamoDB could not be reached for ${operation}`;
     case "server":

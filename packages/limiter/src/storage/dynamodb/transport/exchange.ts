@@ -1,8 +1,14 @@
-/** One request over a connection and its answer back, in time. */
+/**
+ * Sends one request over a connection and reads its answer, in time: the output, the error that the
+ * SDK would throw, and the server's date.
+ */
 
+import { crc32 } from "node:zlib";
 import type { Dispatcher } from "undici";
-import { AttemptTimeout, alarm } from "./deadline.ts";
-import { SendError } from "./transport.ts";
+import type { Clock } from "../../../base/time.ts";
+import type { OperationName } from "./operations.ts";
+import { type StoredAnswer, storedAnswerIn } from "./stored-item.ts";
+import { AttemptTimeout, SendError } from "./transport.ts";
 
 export interface HttpRequest {
   readonly path: string;
@@ -36,7 +42,7 @@ export function exchange<T>(
   });
 }
 
-/** A header of an answer. */
+/** Returns a header of an answer. */
 export function headerOf(headers: readonly Buffer[], name: string): string | undefined {
   for (let at = 0; at < headers.length; at += 2) {
     const candidate = headers[at] as Buffer;
@@ -49,8 +55,8 @@ export function headerOf(headers: readonly Buffer[], name: string): string | und
 }
 
 /**
- * The form of a handler that undici 7 itself works with: the newer one is translated to it, and
- * makes an object of all headers, of which an answer needs two.
+ * Handles the events of one request, in the form that undici 7 itself works with: the newer form is
+ * translated to it, and makes an object of all headers, of which an answer needs two.
  */
 class Exchange<T> implements Dispatcher.DispatchHandler {
   readonly #read: (answer: HttpAnswer) => T;
@@ -73,7 +79,7 @@ class Exchange<T> implements Dispatcher.DispatchHandler {
     this.#read = read;
     this.#resolve = resolve;
     this.#reject = reject;
-    this.#alarm = alarm(timeoutMs, () => this.#giveUp(timeoutMs));
+    this.#alarm = setTimeout(() => this.#giveUp(timeoutMs), timeoutMs);
   }
 
   onConnect(abort: (error?: Error) => void): void {
@@ -129,3 +135,169 @@ class Exchange<T> implements Dispatcher.DispatchHandler {
 }
 
 const EMPTY = Buffer.alloc(0);
+
+/** Thrown when the body was damaged on its way, or is not an answer of DynamoDB. */
+class BrokenAnswer extends Error {
+  override readonly name = "BrokenAnswer";
+}
+
+/** An error of DynamoDB with the fields that the SDK gives it. */
+export interface ServiceError extends Error {
+  readonly $fault: "client" | "server";
+  readonly $metadata: {
+    readonly httpStatusCode: number;
+    readonly requestId: string | undefined;
+    clockSkewCorrected?: boolean;
+  };
+}
+
+type Fields = Record<string, unknown>;
+
+/** Returns the output of a request that went well; throws a `ServiceError` otherwise. */
+export function readAnswer(answer: HttpAnswer): Fields {
+  const { status, headers, body } = answer;
+  checkSum(headerOf(headers, "x-amz-crc32"), body);
+  if (status < 300 && body.length === 0) throw new BrokenAnswer("the body is empty");
+  if (status < 300) return storedItem(body) ?? present(parse(body));
+  throw serviceError(answer);
+}
+
+function checkSum(header: string | undefined, body: Buffer): void {
+  if (header === undefined || Number(header) === crc32(body)) return;
+  throw new BrokenAnswer(`the body has the checksum ${crc32(body)}, but the server says ${header}`);
+}
+
+/** Reads the answer that nearly every write gets. */
+function storedItem(body: Buffer): (Fields & StoredAnswer) | undefined {
+  return storedAnswerIn(body.toString()) as (Fields & StoredAnswer) | undefined;
+}
+
+function parse(body: Buffer): Fields {
+  if (body.length === 0) return {};
+  const fields: unknown = JSON.parse(body.toString());
+  if (typeof fields === "object" && fields !== null) return fields as Fields;
+  throw new BrokenAnswer("the body is not an object");
+}
+
+/** Removes fields that are null, as the SDK does. */
+function present(fields: Fields): Fields {
+  for (const name of Object.keys(fields)) {
+    if (fields[name] === null) delete fields[name];
+  }
+  return fields;
+}
+
+function serviceError({ status, headers, body }: HttpAnswer): ServiceError {
+  const fields = errorFields(body);
+  const { __type, Message, message = Message, ...rest } = fields;
+  const code = __type ?? fields.code ?? fields.Code ?? headerOf(headers, "x-amzn-errortype");
+  return Object.assign(new Error(String(message ?? "UnknownError")), {
+    ...present(rest),
+    name: nameIn(String(code ?? "Unknown")),
+    $fault: status < 500 ? ("client" as const) : ("server" as const),
+    $metadata: { httpStatusCode: status, requestId: headerOf(headers, "x-amzn-requestid") },
+  });
+}
+
+/** Returns the fields of an error. The text of a load balancer in between is its message. */
+function errorFields(body: Buffer): Fields {
+  try {
+    return parse(body);
+  } catch {
+    return { message: body.toString() };
+  }
+}
+
+/** Returns `ThrottlingException` for `com.amazonaws.dynamodb.v20120810#ThrottlingException:…`. */
+function nameIn(code: string): string {
+  const [first = ""] = code.split(/[,:]/);
+  return first.slice(first.indexOf("#") + 1);
+}
+
+/**
+ * The field without which an answer says nothing. A proxy or a broken server may answer `200` with
+ * an empty body: that is no answer, and must not be taken for "there is nothing".
+ */
+const REQUIRED: Readonly<Partial<Record<OperationName, string>>> = {
+  BatchGetItem: "Responses",
+  Query: "Items",
+  Scan: "Items",
+  TransactGetItems: "Responses",
+};
+
+/** Thrown for an answer without the field that says what was found. */
+export class EmptyAnswer extends Error {
+  override readonly name = "EmptyAnswer";
+
+  constructor(operation: OperationName) {
+    super(`the answer to ${operation} has no ${REQUIRED[operation]}`);
+  }
+}
+
+/** Returns whether an answer says what was found. */
+export function isComplete(operation: OperationName, output: object): boolean {
+  const field = REQUIRED[operation];
+  return field === undefined || (output as Record<string, unknown>)[field] !== undefined;
+}
+
+/** The `Date` header has whole seconds. */
+const DATE_RESOLUTION_MS = 1000;
+
+/** A busy server may send a date that is seconds old, but hardly this many times in a row. */
+const ANSWERS = 8;
+
+/** Keeps the server's time, as its answers show it. */
+export class ServerDate {
+  readonly #clock: Clock;
+  #text: string | undefined;
+  #dateMs: number | undefined;
+  /** Differences that the last answers have shown, in turn. */
+  readonly #skewsMs: number[] = [];
+  #answers = 0;
+  #skewMs: number | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Time in the last answer, in epoch milliseconds, whole seconds. */
+  get dateMs(): number | undefined {
+    return this.#dateMs;
+  }
+
+  /** Milliseconds that the server's clock is ahead, as far as all of the last answers prove. */
+  get skewMs(): number | undefined {
+    return this.#skewMs;
+  }
+
+  /** Returns the time at which a request is sent, for `see`. */
+  now(): number {
+    return this.#clock();
+  }
+
+  /**
+   * Records the `Date` header of an answer, and returns the time in it, if any.
+   *
+   * The server wrote it at some time between the request and now. Where both clocks may have shown
+   * the same then, nothing is proven: an answer that took seconds says little about clocks.
+   */
+  see(header: string | undefined, sentAtMs: number): number | undefined {
+    if (header === undefined) return undefined;
+    // Most answers come within the same second as the one before.
+    if (header !== this.#text) {
+      const dateMs = Date.parse(header);
+      if (Number.isNaN(dateMs)) return undefined;
+      this.#text = header;
+      this.#dateMs = dateMs;
+    }
+    const dateMs = this.#dateMs as number;
+    const least = dateMs - this.#clock();
+    const most = dateMs + DATE_RESOLUTION_MS - sentAtMs;
+    this.#skewsMs[this.#answers % ANSWERS] = least <= 0 && most >= 0 ? 0 : (least + most) / 2;
+    this.#answers += 1;
+    this.#skewMs = this.#skewsMs.reduce((one, other) =>
+      Math.abs(other) < Math.abs(one) ? other : one,
+    );
+    return dateMs;
+  }
+}

@@ -5,17 +5,13 @@
  */
 
 import type { Pool } from "undici";
-import type { Clock } from "../../../base/time.ts";
+import { type Clock, Deadline, systemTimer } from "../../../base/time.ts";
 import { connectTimeoutMs, type DynamoConnection } from "../connection.ts";
-import { readAnswer, type ServiceError } from "./answer.ts";
-import { Deadline, within } from "./deadline.ts";
-import { exchange, headerOf } from "./exchange.ts";
-import { Identities, type Identity } from "./identity.ts";
+import { exchange, headerOf, readAnswer, ServerDate, type ServiceError } from "./exchange.ts";
 import { LEAN_OPERATIONS, type OperationName, type Output } from "./operations.ts";
 import { SdkTransport } from "./sdk-transport.ts";
-import { ServerDate } from "./server-date.ts";
-import type { Signer } from "./signer.ts";
-import { type Outgoing, Prepared, SendError, type Transport } from "./transport.ts";
+import type { Identities, Identity, Signer } from "./signer.ts";
+import { type Outgoing, Prepared, SendError, type Transport, within } from "./transport.ts";
 
 /** The most connections; further requests wait for one of them. */
 const CONNECTIONS_MAX = 128;
@@ -28,13 +24,13 @@ const STALE_CREDENTIALS: ReadonlySet<string> = new Set(["ExpiredTokenException",
 interface Code {
   readonly Pool: typeof Pool;
   readonly signer: Signer;
+  readonly identities: Identities;
 }
 
 export class LeanTransport implements Transport {
   readonly #sdk: SdkTransport;
   readonly #timeoutMs: number;
   readonly #serverDate: ServerDate;
-  readonly #identities: Identities;
   #loading: Promise<void> | undefined;
   #code: Code | undefined;
   #pool: Pool | undefined;
@@ -45,7 +41,6 @@ export class LeanTransport implements Transport {
     this.#sdk = new SdkTransport(connection, timeoutMs, clock);
     this.#timeoutMs = timeoutMs;
     this.#serverDate = new ServerDate(clock);
-    this.#identities = new Identities(() => this.#sdk.dataClient());
   }
 
   get serverDateMs(): number | undefined {
@@ -71,8 +66,8 @@ export class LeanTransport implements Transport {
   ): Promise<Output<Name>> {
     if (!LEAN_OPERATIONS.has(operation)) return this.#sdk.send(operation, request, timeoutMs);
     const body = Buffer.from(textOf(request));
-    const deadline = new Deadline(timeoutMs);
-    const identity = this.#identities.current;
+    const deadline = new Deadline(systemTimer, timeoutMs);
+    const identity = this.#loaded.identities.current;
     const answer =
       identity === undefined
         ? this.#sendLater(operation, body, deadline)
@@ -86,12 +81,13 @@ export class LeanTransport implements Transport {
   }
 
   async #load(): Promise<void> {
-    const [{ Pool }, { Signer }] = await Promise.all([
+    const [{ Pool }, { Identities, Signer }] = await Promise.all([
       import("./http-pool.ts"),
       import("./signer.ts"),
       this.#sdk.load("GetItem"),
     ]);
-    this.#code = { Pool, signer: new Signer() };
+    const identities = new Identities(() => this.#sdk.dataClient());
+    this.#code = { Pool, signer: new Signer(), identities };
   }
 
   async #sendLater(operation: OperationName, body: Buffer, deadline: Deadline): Promise<object> {
@@ -118,12 +114,12 @@ export class LeanTransport implements Transport {
     body: Buffer,
     deadline: Deadline,
   ): Promise<object> {
-    const { signer } = this.#code as Code;
+    const { signer } = this.#loaded;
     const { headers, atMs } = signer.sign(operation, body, identity);
     const pool = this.#poolOf(identity.endpoint.origin);
     const { path } = identity.endpoint;
     const sentAtMs = this.#serverDate.now();
-    return exchange(pool, { path, headers, body }, deadline.leftMs, (answer) => {
+    return exchange(pool, { path, headers, body }, deadline.timeoutMs, (answer) => {
       const serverMs = this.#serverDate.see(headerOf(answer.headers, "date"), sentAtMs);
       const corrected = serverMs !== undefined && signer.correct(atMs, serverMs);
       try {
@@ -136,11 +132,16 @@ export class LeanTransport implements Transport {
     });
   }
 
+  /** `load` comes before every request. */
+  get #loaded(): Code {
+    return this.#code as Code;
+  }
+
   #poolOf(origin: string): Pool {
     if (this.#pool !== undefined && this.#poolOrigin === origin) return this.#pool;
     if (this.#closed) throw new SendError(new Error("The store was closed"), "prepared");
     void this.#pool?.close();
-    const { Pool } = this.#code as Code;
+    const { Pool } = this.#loaded;
     this.#poolOrigin = origin;
     this.#pool = new Pool(origin, {
       connections: CONNECTIONS_MAX,
@@ -155,13 +156,13 @@ export class LeanTransport implements Transport {
   }
 
   #identify(deadline: Deadline): Promise<Identity> {
-    return inTime(deadline, () => this.#identities.resolve());
+    return inTime(deadline, () => this.#loaded.identities.resolve());
   }
 
   /** Returns `undefined` when there are no newer credentials, or they do not come in time. */
   async #renewed(identity: Identity, deadline: Deadline): Promise<Identity | undefined> {
     try {
-      return await inTime(deadline, () => this.#identities.renew(identity));
+      return await inTime(deadline, () => this.#loaded.identities.renew(identity));
     } catch {
       return undefined;
     }
@@ -170,7 +171,7 @@ export class LeanTransport implements Transport {
 
 async function inTime<T>(deadline: Deadline, work: () => Promise<T>): Promise<T> {
   try {
-    return await within(deadline.leftMs, work);
+    return await within(deadline.timeoutMs, work);
   } catch (error) {
     throw new SendError(error, "prepared");
   }

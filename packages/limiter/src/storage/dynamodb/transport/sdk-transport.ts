@@ -3,11 +3,10 @@
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import type { Clock } from "../../../base/time.ts";
 import { clientConfig, type DynamoConnection } from "../connection.ts";
-import { within } from "./deadline.ts";
+import { ServerDate } from "./exchange.ts";
 import { type OperationName, type Output, STREAM_OPERATIONS } from "./operations.ts";
 import { needsRepair, repairItems } from "./raw-items.ts";
-import { ServerDate } from "./server-date.ts";
-import { inputOf, type Outgoing, SendError, type Transport } from "./transport.ts";
+import { inputOf, type Outgoing, SendError, type Transport, within } from "./transport.ts";
 
 interface SdkClient {
   send(command: unknown, options: { abortSignal: AbortSignal }): Promise<unknown>;
@@ -109,7 +108,7 @@ export class SdkTransport implements Transport {
     return { client: client as unknown as SdkClient, commands };
   }
 
-  /** Sits next to the network: sees when a request goes out and what time the answer shows. */
+  /** Notes next to the network that a request goes out, and the time that its answer shows. */
   async #watch<Args extends { input: object }, Result extends { response: unknown }>(
     next: (args: Args) => Promise<Result>,
     args: Args,

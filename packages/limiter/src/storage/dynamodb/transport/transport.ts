@@ -1,4 +1,4 @@
-/** The way of one request to DynamoDB and of its answer back. Nothing here is repeated. */
+/** The port to DynamoDB: one request and its answer, in time. Nothing here is repeated. */
 
 import type { Input, OperationName, Output } from "./operations.ts";
 
@@ -54,4 +54,32 @@ export class SendError extends Error {
 /** The fields of a request, however it was made. */
 export function inputOf<Name extends OperationName>(request: Outgoing<Name>): Input<Name> {
   return request instanceof Prepared ? request.input() : request;
+}
+
+/** Thrown when an attempt took too long; its outcome is unknown once it was sent. */
+export class AttemptTimeout extends Error {
+  override readonly name = "AttemptTimeout";
+}
+
+/**
+ * Runs `work` for at most `timeoutMs`. The signal stops requests that can be stopped; the race ends
+ * the others, such as an answer that comes byte by byte.
+ */
+export async function within<T>(
+  timeoutMs: number,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const abort = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  const tooLate = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      reject(new AttemptTimeout(`no answer within ${Math.round(timeoutMs)} ms`));
+      abort.abort();
+    }, timeoutMs);
+  });
+  try {
+    return await Promise.race([work(abort.signal), tooLate]);
+  } finally {
+    clearTimeout(timer);
+  }
 }

@@ -5,7 +5,7 @@
 
 import { Adjuster } from "@zae-limiter/limiter/buckets/distributed/consume/adjuster.ts";
 import { Adjustments } from "@zae-limiter/limiter/buckets/distributed/consume/adjustments.ts";
-import { Consumer } from "@zae-limiter/limiter/buckets/distributed/consume/consumer.ts";
+import { Driver } from "@zae-limiter/limiter/buckets/distributed/consume/driver.ts";
 import { WaitingConsume } from "@zae-limiter/limiter/buckets/distributed/consume/group.ts";
 import type { Member } from "@zae-limiter/limiter/buckets/distributed/consume/step.ts";
 import { ShardRequests } from "@zae-limiter/limiter/buckets/distributed/state/shard-requests.ts";
@@ -58,12 +58,8 @@ export function followSharers(): void {
     return shares === undefined ? work() : ACTOR.run(shares, work);
   };
   beforeAll(() => {
-    const { consume } = Consumer.prototype;
-    vi.spyOn(Consumer.prototype, "consume").mockImplementation(function (
-      this: Consumer,
-      leg,
-      ...rest
-    ) {
+    const { consume } = Driver.prototype;
+    vi.spyOn(Driver.prototype, "consume").mockImplementation(function (this: Driver, leg, ...rest) {
       note(leg);
       return consume.call(this, leg, ...rest);
     });

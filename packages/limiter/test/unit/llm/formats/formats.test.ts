@@ -1,7 +1,10 @@
 import { aiSdkUsage } from "@zae-limiter/limiter/llm/ai-sdk-usage.ts";
-import { FastText } from "@zae-limiter/limiter/llm/formats/fast-text.ts";
-import type { Format } from "@zae-limiter/limiter/llm/formats/format.ts";
-import { deploymentOf, formatOf } from "@zae-limiter/limiter/llm/formats/format-of.ts";
+import {
+  anyFormat,
+  deploymentOf,
+  type Format,
+  formatOf,
+} from "@zae-limiter/limiter/llm/formats/format.ts";
 import type { Fields } from "@zae-limiter/limiter/llm/usage.ts";
 import {
   chatAnswer,
@@ -59,7 +62,7 @@ describe("the formats of providers", () => {
         "/chat/completions",
         chatEvents(["Hello", " you"], place),
       );
-      expect(usage).toEqual({ input: 11, cached: 8, output: 10 });
+      expect(usage).toEqual({ input: 11, cached: 8, output: 10, reasoning: 4 });
       expect(text).toBe("Hello you");
       expect(hidden).toHaveLength(place === "own chunk" ? 1 : 0);
     });
@@ -78,6 +81,7 @@ describe("the formats of providers", () => {
       input: 11,
       cached: 8,
       output: 10,
+      reasoning: 4,
     });
     expect(format("/chat/completions").readUsage({ choices: [] })).toBeUndefined();
     expect(format("/chat/completions").readUsage({ usage: null })).toBeUndefined();
@@ -90,7 +94,7 @@ describe("the formats of providers", () => {
 
   test("the Responses API tells usage in its last event", () => {
     const { usage, text } = read("/responses", responsesEvents);
-    expect(usage).toEqual({ input: 20, cached: 16, output: 87 });
+    expect(usage).toEqual({ input: 20, cached: 16, output: 87, reasoning: 64 });
     expect(text).toBe("Hi there");
     expect(format("/responses").readUsage(responsesAnswer)).toEqual(usage);
   });
@@ -127,9 +131,53 @@ describe("the formats of providers", () => {
     expect(read("/messages", events).text).toBe("weather{}hm");
   });
 
-  test("the formats of providers counts that are no numbers are not known", () => {
-    const usage = { prompt_tokens: "19", completion_tokens: -1, total_tokens: Number.NaN };
-    expect(format("/chat/completions").readUsage({ usage })).toEqual({ output: undefined });
+  test.each([
+    ["negative", { prompt_tokens: 9, completion_tokens: -1 }],
+    ["a fraction", { prompt_tokens: 9.5, completion_tokens: 1 }],
+    ["a text", { prompt_tokens: "19", completion_tokens: 1 }],
+    ["above 10^12", { prompt_tokens: 9, completion_tokens: 1e15 }],
+    ["above 10^12 together", { prompt_tokens: 1e12, completion_tokens: 1 }],
+    ["not a number", { prompt_tokens: Number.NaN, completion_tokens: 1 }],
+    ["a negative cache", { prompt_tokens: 9, prompt_tokens_details: { cached_tokens: -1 } }],
+  ])("usage with a count that is %s is absurd as a whole", (_, usage) => {
+    expect(format("/chat/completions").readUsage({ usage })).toEqual({ isAbsurd: true });
+  });
+
+  test("usage without some of its counts is known in part", () => {
+    const usage = { prompt_tokens: 9, completion_tokens: null };
+    expect(format("/chat/completions").readUsage({ usage })).toEqual({ input: 9, cached: 0 });
+    expect(format("/chat/completions").readUsage({ usage: {} })).toEqual({});
+  });
+
+  test("more cached input than input is all of the input, and never less than none", () => {
+    const cached = (prompt: number, stored: number) =>
+      format("/chat/completions").readUsage({
+        usage: { prompt_tokens: prompt, prompt_tokens_details: { cached_tokens: stored } },
+      });
+    expect(cached(5, 9)).toMatchObject({ input: 0, cached: 5 });
+    expect(cached(5, 5)).toMatchObject({ input: 0, cached: 5 });
+    expect(cached(5, 4)).toMatchObject({ input: 1, cached: 4 });
+    const stored = { input_tokens: 5, input_tokens_details: { cached_tokens: 9 } };
+    expect(format("/responses").readUsage({ usage: stored })).toMatchObject({
+      input: 0,
+      cached: 5,
+    });
+    const objects = { inputTokens: { total: 5, cacheRead: 9 }, outputTokens: { total: 1 } };
+    expect(aiSdkUsage(objects, "openai")).toMatchObject({ input: 0, cached: 5 });
+  });
+
+  test("any format finds usage in the shape of either provider, and no text", () => {
+    const usage = { input: 11, cached: 8, output: 10, reasoning: 4 };
+    expect(anyFormat.readUsage(chatAnswer)).toEqual(usage);
+    expect(anyFormat.readUsage(responsesAnswer)).toMatchObject({ input: 20, output: 87 });
+    expect(anyFormat.readUsage(messagesAnswer)).toMatchObject({ input: 30, cached: 100 });
+    expect(anyFormat.readUsage({ id: "x" })).toBeUndefined();
+    expect(anyFormat.readUsage({ usage: { input_tokens: -1 } })).toEqual({ isAbsurd: true });
+    const news = (event: object) => anyFormat.readEvent(event as Fields);
+    expect(news({ usage: chatUsage, choices: [] })).toEqual({ usage, isLast: true });
+    expect(news({ response: responsesAnswer }).usage).toMatchObject({ output: 87 });
+    expect(news({ message: messagesAnswer }).usage).toMatchObject({ input: 30 });
+    expect(news({ type: "ping" })).toEqual({ usage: undefined, isLast: false });
   });
 
   test("usage of the AI SDK is read as numbers and as objects", () => {
@@ -140,44 +188,14 @@ describe("the formats of providers", () => {
       inputTokens: { total: 19, noCache: 6, cacheRead: 8, cacheWrite: 5 },
       outputTokens: { total: 10, text: 6, reasoning: 4 },
     };
-    expect(aiSdkUsage(v6, "anthropic")).toEqual({ input: 11, cached: 8, output: 10 });
+    expect(aiSdkUsage(v6, "anthropic")).toEqual({
+      input: 11,
+      cached: 8,
+      output: 10,
+      reasoning: 4,
+    });
     const part = { inputTokens: { noCache: 6, cacheRead: 8, cacheWrite: 5 }, outputTokens: {} };
     expect(aiSdkUsage(part, "x")).toEqual({ input: 11, cached: 8, output: undefined });
-    expect(aiSdkUsage(undefined, "x")).toEqual({ output: undefined });
-  });
-
-  test("text is read without parsing only where an event has nothing else", () => {
-    const prefix = '"delta":{"content":"';
-    const reader = new FastText(prefix);
-    const fastText = (event: unknown) => reader.of(JSON.stringify(event));
-    const texts = ["Hello", "", "Grüße 👋🏽", 'a "quote"', "a\\b", "line\n", '"usage":{', prefix];
-    for (const text of texts) {
-      const [, event] = chatEvents([text], "none");
-      const quick = fastText(event);
-      if (quick !== undefined) expect(quick).toBe(text);
-      else expect(JSON.stringify(text)).toContain("\\");
-    }
-    const [, withUsage] = chatEvents(["Hi"], "every chunk");
-    expect(fastText(withUsage)).toBeUndefined();
-    const usage = { prompt_tokens: 1 };
-    const delta = { content: "a" };
-    expect(fastText({ usage, choices: [{ delta }] })).toBeUndefined();
-    expect(fastText({ delta: { content: "a", tool_calls: [] } })).toBeUndefined();
-    expect(fastText({ choices: [{ delta }, { delta }] })).toBeUndefined();
-    const call = { delta: { tool_calls: [] } };
-    expect(fastText({ choices: [call, { delta }] })).toBeUndefined();
-    expect(reader.of('"delta":{"content":"cut off')).toBeUndefined();
-    expect(fastText({ choices: [{ delta }] })).toBe("a");
-  });
-
-  test("events that begin otherwise than the one before are read too", () => {
-    const reader = new FastText('"delta":{"content":"');
-    const event = (id: number, content: string, more = {}) =>
-      JSON.stringify({ id, choices: [{ delta: { content }, ...more }] });
-    expect(reader.of(event(1, "a"))).toBe("a");
-    expect(reader.of(event(1, "bc", { finish_reason: null }))).toBe("bc");
-    expect(reader.of(event(23, "d"))).toBe("d");
-    expect(reader.of(event(1, "e", { usage: {} }))).toBeUndefined();
-    expect(reader.of(event(1, "f"))).toBe("f");
+    expect(aiSdkUsage(undefined, "x")).toEqual({});
   });
 });

@@ -91,7 +91,7 @@ describe("the options of a store", () => {
       { usage: false },
       '"usage" is for memory: and sqlite: only; on DynamoDB the aggregator counts usage',
     ],
-    ["memory:", { timeoutMs: "1" }, 'expected a number, got "1"'],
+    ["memory:", { timeoutMs: "1" }, 'expected a whole number, got "1"'],
     ["memory:", { bucketTtlMultiplier: -1 }, "expected a number >= 0, got -1"],
     ["memory:", { usage: { retentionDays: 0 } }, "must be positive, got 0"],
     ["dynamodb://app", { outdatedLambda: "x" }, 'expected "accept" or "refuse", got "x"'],

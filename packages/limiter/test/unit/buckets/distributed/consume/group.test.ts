@@ -81,7 +81,7 @@ test.each([
 test("what the last write consumed for members that have all ended is abandoned", () => {
   const { waiter } = waiting(2);
   const group = new ConsumeGroup([waiter], NOW);
-  group.happened(written([waiter]));
+  group.record(written([waiter]));
   waiter.expire();
   group.dropEnded();
   expect(group.abandoned).toEqual([
@@ -92,7 +92,7 @@ test("what the last write consumed for members that have all ended is abandoned"
 test("after an answer the others are decided by the state that the write has left", () => {
   const [one, other] = [waiting(1), waiting(2)];
   const group = new ConsumeGroup([one.waiter, other.waiter], NOW);
-  group.happened(written([one.waiter]));
+  group.record(written([one.waiter]));
   group.answer([{ member: one.waiter, answer: CONSUMED }]);
   expect(group.history).toMatchObject({
     rounds: 0,
@@ -102,18 +102,18 @@ test("after an answer the others are decided by the state that the write has lef
 
 test("shards that had too little are remembered until all shards were read", () => {
   const group = new ConsumeGroup([waiting(1).waiter], NOW);
-  group.pass(3);
-  group.pass(5);
+  group.skip(3);
+  group.skip(5);
   expect([[...group.history.tried], group.history.rounds]).toEqual([[3, 5], 2]);
-  group.rest();
+  group.recordRest();
   expect(group.history.rested).toBe(true);
-  group.happened({ of: "all", count: 8, shards: new Map() });
+  group.record({ of: "all", count: 8, shards: new Map() });
   expect([group.history.tried.size, group.history.rested]).toEqual([0, false]);
 });
 
 test("a group that starts over takes newcomers along and forgets what it tried", () => {
   const group = new ConsumeGroup([waiting(1, 100).waiter], NOW);
-  group.pass(3);
+  group.skip(3);
   group.startOver([waiting(2, 700).waiter], NOW + 9);
   expect(group.members).toHaveLength(2);
   expect(group.history).toMatchObject({ sinceMs: NOW + 9, rounds: 0, last: undefined });

@@ -1,6 +1,6 @@
 /** What the date of an answer proves about the clocks. */
 
-import { ServerDate } from "@zae-limiter/limiter/storage/dynamodb/transport/server-date.ts";
+import { ServerDate } from "@zae-limiter/limiter/storage/dynamodb/transport/exchange.ts";
 import { describe, expect, it } from "vitest";
 
 const DATE = "Mon, 16 Nov 2026 02:00:00 GMT";

@@ -1,8 +1,10 @@
 /** Answers that are read in one pass say what `JSON.parse` finds in them. */
 
 import { decodeItem } from "@zae-limiter/limiter/storage/attribute-value.ts";
-import { ItemBlanks } from "@zae-limiter/limiter/storage/dynamodb/transport/item-blanks.ts";
-import { storedAnswerIn } from "@zae-limiter/limiter/storage/dynamodb/transport/stored-item.ts";
+import {
+  ItemBlanks,
+  storedAnswerIn,
+} from "@zae-limiter/limiter/storage/dynamodb/transport/stored-item.ts";
 import { property } from "@zae-limiter/test-support/property.ts";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";

@@ -1,0 +1,107 @@
+/**
+ * What an ended lease has consumed, as JSON: any process can correct it later, as the lease itself
+ * would have done.
+ */
+
+import type { LimitSource } from "../../buckets/leg.ts";
+import { checkInteger } from "../../domain/check.ts";
+import { Limit, type LimitJson } from "../../domain/limit.ts";
+import type { RateLimiter } from "../rate-limiter.ts";
+import { ActiveLease, HELD } from "./active-lease.ts";
+import type { Holding } from "./holding.ts";
+import type { Lease, SettledAmounts } from "./lease.ts";
+import { LeaseHoldings } from "./lease-holdings.ts";
+import { LEASE_HOST } from "./lease-host.ts";
+import { LeasePart } from "./lease-part.ts";
+
+/** A type and not an interface, so that it is assignable to JSON. */
+export type KeptLease = {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly holdings: readonly KeptHolding[];
+};
+
+/** What the lease holds of one shard of one bucket, in milli-tokens aligned with the limits. */
+type KeptHolding = {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly shard: number;
+  readonly limits: readonly LimitJson[];
+  readonly source: LimitSource;
+  readonly version: number;
+  readonly bypass: boolean;
+  readonly heldMilli: readonly number[];
+  readonly unsureMilli: readonly number[];
+};
+
+/** Returns what a lease has consumed, as far as it is written; `undefined` for a degraded one. */
+export function keptLeaseOf(lease: Lease): KeptLease | undefined {
+  if (!(lease instanceof ActiveLease)) return undefined;
+  const { target, holdings } = lease[HELD];
+  const { entityId, resource } = target;
+  return { entityId, resource, holdings: holdings.map(keptOf) };
+}
+
+function keptOf({ entityId, resource, shard, config, ...milli }: Holding): KeptHolding {
+  const { limits, source, version, bypass = false } = config;
+  const heldMilli = [...milli.heldMilli];
+  const unsureMilli = limits.map((_, at) => milli.unsureMilli[at] ?? 0);
+  const json = limits.map((limit) => limit.toJSON());
+  return {
+    entityId,
+    resource,
+    shard,
+    limits: json,
+    source,
+    version,
+    bypass,
+    heldMilli,
+    unsureMilli,
+  };
+}
+
+/**
+ * Sets the final amounts of a kept lease: of its resource and those of `also`, on every shard, of
+ * the entity and its ancestors. Limits that it does not hold are left out. Not to be repeated:
+ * a second call would write the same correction again.
+ */
+export async function settleKept(
+  limiter: RateLimiter,
+  { entityId, resource, holdings: kept }: KeptLease,
+  amounts: SettledAmounts,
+): Promise<void> {
+  const host = limiter[LEASE_HOST];
+  const target = { entityId, resource, missingLimits: "ignore" } as const;
+  const holdings = new LeaseHoldings(host, target, undefined, kept.map(holdingOf));
+  const lease = { statuses: [] };
+  const access = {
+    holdings: () => holdings.all,
+    refuseEnded: () => {},
+    consumeMore: () => Promise.resolve(false),
+  };
+  for (const name of new Set(holdings.all.map((holding) => holding.resource))) {
+    new LeasePart(host, lease, access, { ...target, resource: name }).settle(amounts);
+  }
+  await holdings.flush();
+}
+
+/** Reads a holding from JSON, which another program may have written. */
+function holdingOf({ limits, source, version, bypass, ...kept }: KeptHolding): Holding {
+  const { entityId, resource, shard } = kept;
+  const checked = (milli: readonly number[]) =>
+    limits.map((_, at) => checkInteger("kept", milli[at] ?? 0, 0, Number.MAX_SAFE_INTEGER));
+  return {
+    entityId,
+    resource,
+    shard,
+    config: {
+      limits: limits.map((json) => Limit.fromJSON(json)),
+      source,
+      version: checkInteger("kept", version, 0, Number.MAX_SAFE_INTEGER),
+      ...(bypass ? { bypass } : {}),
+    },
+    heldMilli: checked(kept.heldMilli),
+    pendingMilli: limits.map(() => 0),
+    unsureMilli: checked(kept.unsureMilli),
+  };
+}

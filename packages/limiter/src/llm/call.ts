@@ -1,0 +1,181 @@
+/** What a request to a provider asks for. */
+
+import { TOKENS_MAX } from "../domain/check.ts";
+import { deploymentOf, type Format, formatOf } from "./formats/format.ts";
+import type { LlmCall } from "./options.ts";
+import { countOf, type Fields, fieldsOf, parsedObject } from "./usage.ts";
+
+/** What is known of a call before it is made. */
+export interface CallFacts {
+  readonly call: LlmCall;
+  /** What the model reads; `undefined` where tokens are not estimated. */
+  readonly prompt: readonly unknown[] | undefined;
+  /** `false` for calls that have no output, such as embeddings. */
+  readonly hasOutput: boolean;
+  /** The most output there can be, over all choices. */
+  readonly outputMax: number | undefined;
+  /** The most output that the model can have in one choice, where the operator states it. */
+  readonly modelOutputMax?: number | undefined;
+  /** How many answers to one prompt are asked for. Default 1. */
+  readonly choices?: number | undefined;
+  /** The text says less than is billed: reasoning is hidden, or input is stored elsewhere. */
+  readonly hasHiddenParts: boolean;
+  /** The provider works on after it has answered. */
+  readonly isBackground: boolean;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** A request over HTTP as far as it has been read. */
+export interface HttpRequest {
+  readonly url: string;
+  readonly method: string;
+  readonly headers: Headers;
+  /** `undefined` where it is no text, such as an upload. */
+  readonly body: string | undefined;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** A request over HTTP with what its body says. */
+export interface HttpCall {
+  readonly facts: CallFacts;
+  /** `undefined`: only the request is counted. */
+  readonly format: Format | undefined;
+  /** The body to send. */
+  readonly body: string | undefined;
+  /** Whether the answer will have an event that the caller did not ask for. */
+  readonly hidesUsage: boolean;
+}
+
+/** Definitions of tools: the model reads their keys too. */
+const DEFINITION_FIELDS = new Set(["tools", "functions", "response_format", "text"]);
+/** Fields of requests that ask for reasoning. */
+const REASONING_FIELDS = ["reasoning", "reasoning_effort", "thinking"];
+/** Fields inside a prompt that name input which is stored elsewhere. */
+const STORED_FIELDS = new Set(["file_id", "file_ids", "file_url", "vector_store_ids"]);
+const STORED_ITEM = "item_reference";
+/** Models of OpenAI whose reasoning is never shown: the o-series, and from GPT-5 on. */
+const REASONING_MODEL = /^(?:o[1-9](?![a-z\d])|gpt-[5-9])/;
+
+/** Returns what is known of a call by its body, which is parsed already. */
+export function readFacts(
+  format: Format,
+  body: Fields,
+  call: LlmCall,
+  more: {
+    readonly signal?: AbortSignal | undefined;
+    readonly modelOutputMax?: number | undefined;
+  } = {},
+): CallFacts {
+  const choices = format.choicesField === undefined ? 1 : (countOf(body[format.choicesField]) ?? 1);
+  return {
+    call,
+    prompt: format.api === "other" ? undefined : promptOf(format, body),
+    hasOutput: format.hasOutput,
+    outputMax: outputMaxOf(format, body, choices),
+    modelOutputMax: more.modelOutputMax,
+    choices,
+    hasHiddenParts: hasHiddenParts(format, body, call.model),
+    isBackground: body["background"] === true && format.pendingIdOf !== undefined,
+    signal: more.signal,
+  };
+}
+
+/**
+ * Returns the body of a stream with a field that asks for usage; `undefined` where nothing has to
+ * be added. Streams of OpenAI state their usage only to callers that ask.
+ */
+export function askForUsage(format: Format, body: Fields): Fields | undefined {
+  if (format.isAskedForUsage !== true || body["stream"] !== true) return undefined;
+  const options = fieldsOf(body["stream_options"]);
+  if (options["include_usage"] === true) return undefined;
+  return { ...body, stream_options: { ...options, include_usage: true } };
+}
+
+/** Reads a request; one of an unknown path, or without a body in JSON, is `other`. */
+export function readHttpCall({ url, method, headers, body: text, signal }: HttpRequest): HttpCall {
+  const path = pathOf(url);
+  const fields = text?.trimStart().startsWith("{") ? parsedObject(text) : undefined;
+  const body = fields ?? {};
+  const format = fields === undefined ? undefined : formatAt(method, url);
+  const { model: named, stream } = body;
+  // Azure serves the deployment of the path, whatever the body names.
+  const model = deploymentOf(path) ?? (typeof named === "string" ? named : "");
+  const api = format?.api ?? "other";
+  const call: LlmCall = { api, model, stream: stream === true, url, headers, body: fields };
+  if (format === undefined) {
+    return { facts: uncounted(call, signal), format, body: text, hidesUsage: false };
+  }
+  const facts = readFacts(format, body, call, { signal });
+  const asking = askForUsage(format, body);
+  if (asking === undefined) return { facts, format, body: text, hidesUsage: false };
+  return { facts, format, body: JSON.stringify(asking), hidesUsage: true };
+}
+
+/** Returns the format of a request by its URL; `undefined` where only the request is counted. */
+export function formatAt(method: string, url: string): Format | undefined {
+  return formatOf(method, pathOf(url));
+}
+
+/** Returns whether the name is that of a model whose reasoning is never shown. */
+export function isReasoningModel(model: string): boolean {
+  return REASONING_MODEL.test(model.slice(model.lastIndexOf("/") + 1).toLowerCase());
+}
+
+/** Returns the facts of a call whose tokens are not counted. */
+function uncounted(call: LlmCall, signal: AbortSignal | undefined): CallFacts {
+  return {
+    call,
+    prompt: undefined,
+    hasOutput: false,
+    outputMax: undefined,
+    hasHiddenParts: false,
+    isBackground: false,
+    signal,
+  };
+}
+
+/** Returns the path of a URL, which may be relative. */
+function pathOf(url: string): string {
+  // The query of a relative URL may have a URL in it.
+  const from = url.startsWith("/") ? -1 : url.indexOf("://");
+  const slash = url.indexOf("/", from === -1 ? 0 : from + 3);
+  const path = slash === -1 ? "/" : url.slice(slash);
+  const end = path.search(/[?#]/);
+  return end === -1 ? path : path.slice(0, end);
+}
+
+function promptOf(format: Format, body: Fields): unknown[] {
+  const prompt: unknown[] = [];
+  for (const field of format.promptFields) {
+    const value = body[field];
+    if (value === undefined || value === null) continue;
+    prompt.push(DEFINITION_FIELDS.has(field) ? JSON.stringify(value) : value);
+  }
+  return prompt;
+}
+
+function outputMaxOf({ maxFields }: Format, body: Fields, choices: number): number | undefined {
+  let max: number | undefined;
+  for (const field of maxFields) max ??= countOf(body[field]);
+  return max === undefined ? undefined : Math.min(TOKENS_MAX, max * Math.max(1, choices));
+}
+
+function hasHiddenParts(format: Format, body: Fields, model: string): boolean {
+  if (!format.hasOutput) return false;
+  const isSet = (field: string) => body[field] !== undefined && body[field] !== null;
+  return (
+    REASONING_FIELDS.some(isSet) ||
+    (format.storedFields?.some(isSet) ?? false) ||
+    isReasoningModel(model) ||
+    format.promptFields.some((field) => namesStoredInput(body[field]))
+  );
+}
+
+function namesStoredInput(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  if (Array.isArray(value)) return value.some(namesStoredInput);
+  for (const [key, inner] of Object.entries(value)) {
+    if (STORED_FIELDS.has(key) || inner === STORED_ITEM || namesStoredInput(inner)) return true;
+  }
+  return false;
+}
