@@ -21,8 +21,8 @@ import {
 } from "@zae-limiter/limiter/buckets/distributed/table-traits.ts";
 import { WINDOW_TYPES, type WindowType } from "@zae-limiter/limiter/core/windows.ts";
 import { DamagedRecordError, ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
-import { numberAt } from "@zae-limiter/limiter/records/fields.ts";
 import { usageKey } from "@zae-limiter/limiter/records/usage/usage-item.ts";
+import { numberAt } from "@zae-limiter/limiter/storage/item.ts";
 import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
 import { type ArchiveSink, archiveObjects, removedEvents } from "./audit-archive.ts";
 import { type BucketActivity, bucketActivity } from "./bucket-activity.ts";

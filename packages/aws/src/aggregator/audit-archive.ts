@@ -10,9 +10,9 @@
 import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { isoSeconds } from "@zae-limiter/limiter/core/windows.ts";
-import { textAt, valueAt } from "@zae-limiter/limiter/records/fields.ts";
 import { AUDIT_PREFIX } from "@zae-limiter/limiter/records/keys.ts";
 import type { Item, Value } from "@zae-limiter/limiter/storage/item.ts";
+import { textAt, valueAt } from "@zae-limiter/limiter/storage/item.ts";
 import type { StreamChange } from "./stream-change.ts";
 
 /** Where archived objects go. */

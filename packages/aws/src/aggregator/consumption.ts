@@ -10,9 +10,9 @@
 
 import { isLimitName, RESERVED_LIMIT } from "@zae-limiter/limiter/domain/names.ts";
 import { ACQUIRES, METER } from "@zae-limiter/limiter/records/bucket-item.ts";
-import { integerAt, numberAt, valueAt } from "@zae-limiter/limiter/records/fields.ts";
 import { STATE_SK } from "@zae-limiter/limiter/records/keys.ts";
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
+import { integerAt, numberAt, valueAt } from "@zae-limiter/limiter/storage/item.ts";
 import { type Milli, minus } from "./milli.ts";
 import { overdrawnBy } from "./overdraft.ts";
 import type { StreamChange } from "./stream-change.ts";

@@ -13,9 +13,9 @@ import {
 } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
 import { DamagedRecordError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { attributesOf } from "@zae-limiter/limiter/records/bucket-item.ts";
-import { numberAt } from "@zae-limiter/limiter/records/fields.ts";
 import { softStamp } from "@zae-limiter/limiter/records/python-attributes.ts";
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
+import { numberAt } from "@zae-limiter/limiter/storage/item.ts";
 
 /** The time of a stream record is rounded down to a second. */
 const ROUNDED_MS = 1000;

@@ -7,7 +7,6 @@
  * already, however often it is delivered, in whatever batches, by however many readers.
  */
 
-import { textAt } from "@zae-limiter/limiter/records/fields.ts";
 import {
   markAttribute,
   type UsageAddition,
@@ -15,6 +14,7 @@ import {
   usageKey,
 } from "@zae-limiter/limiter/records/usage/usage-item.ts";
 import type { Item, Key } from "@zae-limiter/limiter/storage/item.ts";
+import { textAt } from "@zae-limiter/limiter/storage/item.ts";
 import type { Change, Condition, Test } from "@zae-limiter/limiter/storage/item-store.ts";
 import type { Consumption } from "./consumption.ts";
 import { type Milli, plus } from "./milli.ts";

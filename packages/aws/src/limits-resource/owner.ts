@@ -1,9 +1,9 @@
 /** Which resource keeps the limits of a namespace: the last one that CloudFormation has set up. */
 
-import { textAt } from "@zae-limiter/limiter/records/fields.ts";
 import { inNamespace, provisionerKey } from "@zae-limiter/limiter/records/keys.ts";
 import type { RecordContext } from "@zae-limiter/limiter/records/record-context.ts";
 import type { Key } from "@zae-limiter/limiter/storage/item.ts";
+import { textAt } from "@zae-limiter/limiter/storage/item.ts";
 
 const OWNER = "owner";
 

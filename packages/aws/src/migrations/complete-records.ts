@@ -8,7 +8,6 @@
 
 import { CONFIG_VERSION } from "@zae-limiter/limiter/records/config/config-change.ts";
 import { isCounted, registration } from "@zae-limiter/limiter/records/config/config-registry.ts";
-import { numberAt, textAt } from "@zae-limiter/limiter/records/fields.ts";
 import {
   CONFIG_SK,
   ENTITY_CONFIG_PREFIX,
@@ -20,7 +19,7 @@ import {
   STATE_SK,
   systemConfigKey,
 } from "@zae-limiter/limiter/records/keys.ts";
-import { type Item, keyOf } from "@zae-limiter/limiter/storage/item.ts";
+import { type Item, keyOf, numberAt, textAt } from "@zae-limiter/limiter/storage/item.ts";
 import type { Write } from "@zae-limiter/limiter/storage/item-store.ts";
 import { asRead, removal } from "./as-read.ts";
 import { entityOf, type Home } from "./known-namespaces.ts";

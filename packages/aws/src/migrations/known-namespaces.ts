@@ -1,12 +1,12 @@
 /** The namespaces of a table, and which of them an item belongs to. */
 
 import { DEFAULT_NAMESPACE, RESERVED_NAMESPACE } from "@zae-limiter/limiter/domain/names.ts";
-import { textAt } from "@zae-limiter/limiter/records/fields.ts";
 import {
   NAMESPACE_ID_PREFIX,
   namespaceKey,
   systemPartition,
 } from "@zae-limiter/limiter/records/keys.ts";
+import { textAt } from "@zae-limiter/limiter/storage/item.ts";
 import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
 
 const REGISTRY = systemPartition(RESERVED_NAMESPACE);

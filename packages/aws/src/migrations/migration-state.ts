@@ -11,9 +11,9 @@ import { type Random, randomBytes } from "@zae-limiter/limiter/base/random.ts";
 import type { Clock } from "@zae-limiter/limiter/base/time.ts";
 import { isoSeconds } from "@zae-limiter/limiter/core/windows.ts";
 import { RESERVED_NAMESPACE } from "@zae-limiter/limiter/domain/names.ts";
-import { numberAt, textAt, valueAt } from "@zae-limiter/limiter/records/fields.ts";
 import { inNamespace, versionKey } from "@zae-limiter/limiter/records/keys.ts";
 import type { Item, Key } from "@zae-limiter/limiter/storage/item.ts";
+import { numberAt, textAt, valueAt } from "@zae-limiter/limiter/storage/item.ts";
 import type {
   Change,
   Condition,

@@ -9,7 +9,6 @@ import {
   SCHEMA_VERSION_MIN,
   WITHOUT_NAMESPACES,
 } from "@zae-limiter/limiter/domain/version.ts";
-import { textAt } from "@zae-limiter/limiter/records/fields.ts";
 import { versionKey } from "@zae-limiter/limiter/records/keys.ts";
 import {
   decodeVersion,
@@ -18,6 +17,7 @@ import {
   unprefixedVersionKey,
 } from "@zae-limiter/limiter/records/version-record.ts";
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
+import { textAt } from "@zae-limiter/limiter/storage/item.ts";
 import {
   ITEM_ABSENT,
   type ItemStore,

@@ -7,7 +7,6 @@
  */
 
 import { WINDOW_TYPES, type WindowType } from "@zae-limiter/limiter/core/windows.ts";
-import { textAt, valueAt } from "@zae-limiter/limiter/records/fields.ts";
 import {
   inNamespace,
   resourcePartition,
@@ -16,6 +15,7 @@ import {
 } from "@zae-limiter/limiter/records/keys.ts";
 import { usageKey } from "@zae-limiter/limiter/records/usage/usage-item.ts";
 import type { Item, Key } from "@zae-limiter/limiter/storage/item.ts";
+import { textAt, valueAt } from "@zae-limiter/limiter/storage/item.ts";
 import { ITEM_ABSENT, ITEM_EXISTS } from "@zae-limiter/limiter/storage/item-store.ts";
 import { removal } from "./as-read.ts";
 import { entityOf } from "./known-namespaces.ts";

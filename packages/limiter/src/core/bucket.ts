@@ -6,9 +6,14 @@
  * milliseconds), so any split of an interval yields the same total as the interval in one piece.
  * A full bucket gains nothing: the time beyond full, remainder included, is gone. Divisions round
  * toward minus infinity, so that rounding never admits anything.
+ *
+ * A limit may be spread over shards. Capacities are divided with the odd milli-tokens going to the
+ * first shards; rates keep the refill amount and stretch the period, so nothing is rounded.
+ * Doubling the count splits every shard in two without changing the sum: shard i of n equals shards
+ * i and i + n of 2n together.
  */
 
-import { type Division, mulAddDiv, mulAddDivRem } from "./integers.ts";
+import { type Division, floorDiv, mulAddDiv, mulAddDivRem } from "./integers.ts";
 
 /**
  * The deepest debt, eight times the largest capacity. Debts stop there, so that the distance to a
@@ -16,14 +21,14 @@ import { type Division, mulAddDiv, mulAddDivRem } from "./integers.ts";
  */
 export const DEBT_MILLI_MAX = Number.MAX_SAFE_INTEGER - 1_000_000_000_000_000;
 
-/** What a bucket may hold and how fast it fills. All three are positive integers. */
+/** The most that a bucket holds and how fast it fills. All three are positive integers. */
 export interface Rate {
   readonly capacityMilli: number;
   readonly refillMilli: number;
   readonly periodMs: number;
 }
 
-/** What a bucket held at a moment. Negative after an adjustment that went into debt. */
+/** The balance of a bucket at a moment. Negative after an adjustment that went into debt. */
 export interface Level {
   readonly tokensMilli: number;
   readonly refilledAtMs: number;
@@ -31,7 +36,7 @@ export interface Level {
   readonly remainder: number;
 }
 
-/** A full bucket. */
+/** Returns the level of a full bucket. */
 export function fullLevel(rate: Rate, nowMs: number): Level {
   return { tokensMilli: rate.capacityMilli, refilledAtMs: nowMs, remainder: 0 };
 }
@@ -39,12 +44,12 @@ export function fullLevel(rate: Rate, nowMs: number): Level {
 /** How fast a bucket fills. */
 type Speed = Pick<Rate, "refillMilli" | "periodMs">;
 
-/** Milli-tokens accrued over `elapsedMs`, uncapped; may be negative when time ran backwards. */
+/** Returns the milli-tokens accrued over `elapsedMs`, uncapped; negative if time ran backwards. */
 export function accruedMilli(rate: Speed, elapsedMs: number, remainder: number): number {
   return mulAddDiv(elapsedMs, rate.refillMilli, remainder, rate.periodMs);
 }
 
-/** The same with what the rounding leaves over. */
+/** Like `accruedMilli`, with the remainder of the rounding. */
 export function accrued(rate: Speed, elapsedMs: number, remainder: number): Division {
   return mulAddDivRem(elapsedMs, rate.refillMilli, remainder, rate.periodMs);
 }
@@ -84,7 +89,7 @@ export function remainderAfter(
     : accrued(rate, elapsedMs, remainder).remainder;
 }
 
-/** The level at `nowMs`. A clock that stands still or ran backwards changes nothing. */
+/** Returns the level at `nowMs`. A clock that stands still or ran backwards changes nothing. */
 export function refill(level: Level, rate: Rate, nowMs: number): Level {
   const elapsedMs = nowMs - level.refilledAtMs;
   if (elapsedMs <= 0) {
@@ -104,7 +109,7 @@ export function refill(level: Level, rate: Rate, nowMs: number): Level {
 }
 
 /**
- * What the bucket has at `nowMs`. Before the time of the level it has as much less as accrues until
+ * Returns the balance at `nowMs`. Before the time of the level it is as much less as accrues until
  * then, without a bound: a clock that was set back, or one that is behind, earns no time twice.
  */
 export function balanceAt(level: Level, rate: Rate, nowMs: number): number {
@@ -125,7 +130,7 @@ export function forceTake(level: Level, rate: Rate, amountMilli: number, nowMs: 
   return { ...refilled, tokensMilli };
 }
 
-/** The level without what is beyond full at `nowMs`, which lies before its time. */
+/** Returns the level without the part beyond full at `nowMs`, which lies before its time. */
 function cappedAt(level: Level, rate: Rate, nowMs: number): Level {
   const { capacityMilli } = rate;
   const { quotient, remainder } = accrued(rate, nowMs - level.refilledAtMs, level.remainder);
@@ -145,4 +150,23 @@ export function waitMs(neededMilli: number, availableMilli: number, rate: Rate):
 export function retryAfterMs(deficitMilli: number, rate: Speed): number {
   if (deficitMilli <= 0) return 0;
   return mulAddDiv(deficitMilli, rate.periodMs, 0, rate.refillMilli) + 1;
+}
+
+/** The most shards: more would spread even a large limit too thin to be useful. */
+export const SHARDS_MAX = 64;
+
+/** Returns the part of `amount` that shard `shard` of `count` has. The parts add up to `amount`. */
+export function shareOf(amount: number, shard: number, count: number): number {
+  const part = floorDiv(amount, count);
+  return shard < amount - part * count ? part + 1 : part;
+}
+
+/** Returns the rate of one shard: its share of the capacity, and the refill per `count` periods. */
+export function shardRate(rate: Rate, shard: number, count: number): Rate {
+  if (count === 1) return rate;
+  return {
+    capacityMilli: shareOf(rate.capacityMilli, shard, count),
+    refillMilli: rate.refillMilli,
+    periodMs: rate.periodMs * count,
+  };
 }

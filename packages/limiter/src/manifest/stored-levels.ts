@@ -8,7 +8,6 @@ import {
   onUnavailableIn,
   unsupportedLimits,
 } from "../records/config/limit-attributes.ts";
-import { textAt, valueAt } from "../records/fields.ts";
 import {
   entityConfigKey,
   resourceConfigKey,
@@ -18,6 +17,7 @@ import {
 import { cascadeIn, disabledIn } from "../records/python-attributes.ts";
 import type { RecordContext } from "../records/record-context.ts";
 import type { Item, Key } from "../storage/item.ts";
+import { textAt, valueAt } from "../storage/item.ts";
 import { type LevelConfig, type Target, targetKey } from "./manifest.ts";
 import type { StoredLevel } from "./plan.ts";
 

@@ -9,14 +9,14 @@
  */
 
 import type { Rate } from "../core/bucket.ts";
-import { SHARDS_MAX } from "../core/shares.ts";
+import { SHARDS_MAX } from "../core/bucket.ts";
 import { show, TOKENS_MAX } from "../domain/check.ts";
 import { DamagedRecordError } from "../domain/errors/errors.ts";
 import type { UnsupportedKind } from "../domain/errors/unsupported-limit.ts";
 import { PERIOD_SECONDS_MAX } from "../domain/limit.ts";
 import { isLimitName, RESERVED_LIMIT } from "../domain/names.ts";
 import type { Item, Value } from "../storage/item.ts";
-import { flagAt, integerAt, isIntegerIn, textAt, valueAt } from "./fields.ts";
+import { flagAt, integerAt, isIntegerIn, textAt, valueAt } from "../storage/item.ts";
 import {
   BUCKET_PREFIX,
   bucketKey,
@@ -68,7 +68,7 @@ export interface StoredBucket {
   readonly python?: PythonPart | undefined;
 }
 
-/** What one item takes per second: the most that DynamoDB lets one partition take. */
+/** Writes that one item takes per second: the most that DynamoDB lets one partition take. */
 export const WRITES_RATE: Rate = {
   capacityMilli: 1_000_000,
   refillMilli: 1_000_000,
@@ -136,7 +136,7 @@ export function decodeBucket(item: Item): StoredBucket | undefined {
     const periodMs = integerAt(item, names.period, 1, PERIOD_MS_MAX);
     // The Python library counts a balance without these as absent, too.
     if (capacityMilli === undefined || periodMs === undefined) continue;
-    const kind = unsupportedInBucket(item, names, shape.hasPython);
+    const kind = unsupportedAt(item, names, shape);
     if (kind !== undefined) {
       unsupported ??= new Map();
       unsupported.set(names.limit, kind);
@@ -180,7 +180,7 @@ export function boundedAt(item: Item, name: string, min: number, max: number): n
   throw new DamagedRecordError(item.PK, name, `${expected}, got ${show(value)}`);
 }
 
-/** Counts double, so they are powers of two. Old Python clients announce many more than exist. */
+/** Returns the count of shards, a power of two. Old Python clients announce more than exist. */
 function countIn(item: Item): Pick<StoredBucket, "shardCount" | "announced" | "isUncounted"> {
   const stored = boundedAt(item, "shard_count", 1, ANNOUNCED_MAX);
   const count = stored ?? 1;
@@ -194,7 +194,7 @@ function countIn(item: Item): Pick<StoredBucket, "shardCount" | "announced" | "i
   };
 }
 
-/** The number in the key, which must be that of this entity and resource. */
+/** Returns the number in the key, which must be that of this entity and resource. */
 function shardIn({ PK }: Item, entityId: string, resource: string): number {
   const entityAt = PK.indexOf("/") + 1 + BUCKET_PREFIX.length;
   const resourceAt = entityAt + entityId.length + 1;
@@ -227,7 +227,17 @@ function limitAttributes(bucket: StoredBucket): Record<string, Value> {
   return attributes;
 }
 
-/** A limit with incomplete parameters counts as absent: it starts again from its config. */
+/** Returns the kind of a limit that only the Python library enforces; nearly none is one. */
+function unsupportedAt(
+  item: Item,
+  names: LimitAttributes,
+  { hasPython }: BucketShape,
+): UnsupportedKind | undefined {
+  if (!hasPython && valueAt(item, names.refill) !== 0) return undefined;
+  return unsupportedInBucket(item, names);
+}
+
+/** Returns a limit; one with incomplete parameters counts as absent, and starts from its config. */
 function limitAt(
   item: Item,
   names: LimitAttributes,
@@ -264,8 +274,8 @@ interface LimitAttributes extends SchedulingAttributes {
 }
 
 /**
- * What the names of the attributes say. Nearly all items have the same few lists of names, so each
- * list is looked through once and recognised afterwards.
+ * The limits that the names of attributes show. Nearly all items have the same few lists of names,
+ * so each list is read once and recognised afterwards.
  */
 interface BucketShape {
   /** The limits that have a balance; their parameters may be missing. */
@@ -293,14 +303,14 @@ function shapeOf(names: readonly string[]): BucketShape {
   return shape;
 }
 
-/** Compares from the end: items that differ by a limit or a parent begin alike. */
+/** Compares lists from the end: items that differ by a limit or a parent begin alike. */
 function areSame(left: readonly string[], right: readonly string[]): boolean {
   if (left.length !== right.length) return false;
   for (let at = left.length - 1; at >= 0; at -= 1) if (left[at] !== right[at]) return false;
   return true;
 }
 
-/** Returns nothing for an attribute that is not a balance. */
+/** Returns the limit of a balance; nothing for any other attribute. */
 function limitOf(balance: string): readonly LimitAttributes[] {
   const limit = BALANCE_PATTERN.exec(balance)?.[1];
   if (limit === undefined || !(limit === RESERVED_LIMIT || isLimitName(limit))) return [];
@@ -311,7 +321,7 @@ const knownAttributes = new Map<string, LimitAttributes>();
 /** Limits have few names in practice; beyond this many all are dropped. */
 const KNOWN_MAX = 1000;
 
-/** The names of the attributes of a limit: the same texts each time, which need no new hash. */
+/** Returns names of attributes of a limit: each time the same texts, which need no new hash. */
 export function attributesOf(limit: string): LimitAttributes {
   const known = knownAttributes.get(limit);
   if (known !== undefined) return known;

@@ -7,9 +7,9 @@
  */
 
 import type { Item, Key } from "../storage/item.ts";
+import { textAt } from "../storage/item.ts";
 import type { Query } from "../storage/item-store.ts";
 import { type IndexName, indexNamed } from "../storage/table.ts";
-import { textAt } from "./fields.ts";
 import {
   BUCKET_PREFIX,
   childrenPartition,

@@ -3,7 +3,7 @@
  * name leads to; records of the whole table live under the reserved namespace `_`.
  */
 
-import { SHARDS_MAX } from "../core/shares.ts";
+import { SHARDS_MAX } from "../core/bucket.ts";
 import { RESERVED_NAMESPACE } from "../domain/names.ts";
 import type { Key } from "../storage/item.ts";
 

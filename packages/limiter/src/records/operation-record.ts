@@ -7,8 +7,8 @@
 import { show } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors/errors.ts";
 import type { Item, Key, Value } from "../storage/item.ts";
+import { jsonAt, numberAt, textAt } from "../storage/item.ts";
 import { type Condition, ITEM_ABSENT } from "../storage/item-store.ts";
-import { jsonAt, numberAt, textAt } from "./fields.ts";
 import { bucketKey, inNamespace } from "./keys.ts";
 
 export type OperationKind = "reset" | "top_up";

@@ -10,7 +10,7 @@
 
 import type { UnsupportedKind } from "../domain/errors/unsupported-limit.ts";
 import type { Item, Value } from "../storage/item.ts";
-import { numberAt, textAt, valueAt } from "./fields.ts";
+import { numberAt, textAt, valueAt } from "../storage/item.ts";
 
 /** In place of a schedule: none, although the item has a default. */
 const NO_SCHEDULE = "-";
@@ -26,14 +26,12 @@ export interface SchedulingAttributes {
   readonly windows: string;
 }
 
-/** What a limit of a bucket carries that this version cannot enforce. */
+/** Returns the kind of a limit of a bucket that this version cannot enforce. */
 export function unsupportedInBucket(
   item: Item,
   names: SchedulingAttributes,
-  hasPython: boolean,
 ): UnsupportedKind | undefined {
   const isRefilled = numberAt(item, names.refill) !== 0;
-  if (!hasPython) return isRefilled ? undefined : "calendar quota";
   if (valueAt(item, names.sessionSeconds) !== undefined) return "session quota";
   if (!isRefilled || isScheduled(item, names.resets, RESETS)) return "calendar quota";
   return isScheduled(item, names.windows, WINDOWS) ? "schedule" : undefined;

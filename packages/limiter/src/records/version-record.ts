@@ -1,7 +1,7 @@
 /** The record that says which versions a table was made and is served by. */
 
 import { defined } from "../base/defined.ts";
-import { SHARDS_MAX } from "../core/shares.ts";
+import { SHARDS_MAX } from "../core/bucket.ts";
 import { isoSeconds } from "../core/windows.ts";
 import { show } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors/errors.ts";
@@ -9,8 +9,8 @@ import { IncompatibleSchemaError } from "../domain/errors/version-errors.ts";
 import { RESERVED_NAMESPACE } from "../domain/names.ts";
 import { CLIENT_VERSION, checkCompatibility, SCHEMA_VERSION } from "../domain/version.ts";
 import type { Item, Key } from "../storage/item.ts";
+import { integerAt, textAt } from "../storage/item.ts";
 import type { ItemStore } from "../storage/item-store.ts";
-import { integerAt, textAt } from "./fields.ts";
 import { inNamespace, versionKey } from "./keys.ts";
 
 /**

@@ -1,7 +1,7 @@
-/** Checks that every store makes before a request starts: what one store refuses, all refuse. */
+/** Checks that every store makes before a request starts: all stores refuse the same. */
 
 import { ValidationError } from "../domain/errors/errors.ts";
-import type { Item, Key } from "./item.ts";
+import { checkKey, checkKeyPart, type Item, type Key } from "./item.ts";
 import { type Change, type ItemStore, type Query, TRANSACT_MAX, type Write } from "./item-store.ts";
 import { INDEXES } from "./table.ts";
 
@@ -10,7 +10,7 @@ const INDEX_KEYS = new Set(INDEXES.flatMap((index) => [index.partition, index.so
 /** The unconditional puts and deletes that `writeMany` takes. */
 export type ManyWrites = Parameters<ItemStore["writeMany"]>[0];
 
-/** The same as a list. */
+/** Returns these writes as a list. */
 export function writesIn({ puts = [], deletes = [] }: ManyWrites): Write[] {
   return [...puts.map((put) => ({ put })), ...deletes.map((key) => ({ delete: key }))];
 }
@@ -48,12 +48,6 @@ export function checkWrite(write: Write): void {
   if ("update" in write) checkChange(write.change);
 }
 
-/** Refuses a key with an empty or missing part. */
-export function checkKey(key: Key): void {
-  checkKeyPart("PK", key.PK);
-  checkKeyPart("SK", key.SK);
-}
-
 /** Refuses a change of the key, and two changes of one attribute. */
 function checkChange(change: Change): void {
   const seen = new Set(["PK", "SK"]);
@@ -70,7 +64,7 @@ function checkChange(change: Change): void {
   }
 }
 
-/** An index follows the table with a delay, so a consistent read of it is not possible. */
+/** Refuses a consistent read of an index, which follows the table with a delay. */
 export function checkQuery(query: Query): void {
   if (query.index === undefined || query.consistent !== true) return;
   throw new ValidationError("consistent", query.index, "an index cannot be read consistently");
@@ -86,12 +80,6 @@ function checkIndexKeys(attributes: Partial<Item>): void {
   for (const name of INDEX_KEYS) {
     if (attributes[name] !== undefined) checkKeyPart(name, attributes[name]);
   }
-}
-
-/** DynamoDB takes no empty text as a key, and SQLite would cut it at a NUL. */
-function checkKeyPart(name: string, value: unknown): void {
-  if (typeof value === "string" && value !== "" && !value.includes("\u0000")) return;
-  throw new ValidationError(name, value, "a key must be text, not empty, and without a NUL");
 }
 
 function checkAtMost(what: string, count: number): void {

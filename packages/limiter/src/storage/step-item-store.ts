@@ -4,7 +4,6 @@ import { chunksOf } from "../base/bounded.ts";
 import { ValidationError } from "../domain/errors/errors.ts";
 import {
   checkDistinct,
-  checkKey,
   checkQuery,
   checkSnapshot,
   checkTransaction,
@@ -14,6 +13,7 @@ import {
   writesIn,
 } from "./checks.ts";
 import type { Item, Key } from "./item.ts";
+import { checkKey } from "./item.ts";
 import type {
   CallListener,
   CallOptions,

@@ -3,7 +3,6 @@
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import {
   checkDistinct,
-  checkKey,
   checkQuery,
   checkSnapshot,
   checkTransaction,
@@ -12,7 +11,7 @@ import {
   type ManyWrites,
   writesIn,
 } from "@zae-limiter/limiter/storage/checks.ts";
-import { type Item, type Key, keyOf } from "@zae-limiter/limiter/storage/item.ts";
+import { checkKey, type Item, type Key, keyOf } from "@zae-limiter/limiter/storage/item.ts";
 import type {
   CallListener,
   CallOptions,

@@ -9,9 +9,9 @@
 
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import { RESERVED_NAMESPACE } from "@zae-limiter/limiter/domain/names.ts";
-import { flagAt, numberAt, textAt } from "@zae-limiter/limiter/records/fields.ts";
 import { inNamespace } from "@zae-limiter/limiter/records/keys.ts";
 import type { Item, Key } from "@zae-limiter/limiter/storage/item.ts";
+import { flagAt, numberAt, textAt } from "@zae-limiter/limiter/storage/item.ts";
 import type { Condition, ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
 
 const PARTITION = `${RESERVED_NAMESPACE}/AGGREGATOR#`;

@@ -7,7 +7,7 @@ import { bucketActivity } from "@zae-limiter/aws/aggregator/bucket-activity.ts";
 import { foldUsage } from "@zae-limiter/aws/aggregator/usage-fold.ts";
 import { balancesAt } from "@zae-limiter/limiter/buckets/distributed/plan/balance-at.ts";
 import { decoded } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
-import { SHARDS_MAX } from "@zae-limiter/limiter/core/shares.ts";
+import { SHARDS_MAX } from "@zae-limiter/limiter/core/bucket.ts";
 import { WINDOW_TYPES } from "@zae-limiter/limiter/core/windows.ts";
 import { ZaeLimiterError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { decodeEvent, retentionDaysIn } from "@zae-limiter/limiter/records/audit.ts";

@@ -9,8 +9,8 @@
 import { entryOf } from "../../base/entry.ts";
 import { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import type { Item, Key } from "../../storage/item.ts";
+import { numberAt } from "../../storage/item.ts";
 import type { Change, Condition, ItemStore, Write } from "../../storage/item-store.ts";
-import { numberAt } from "../fields.ts";
 import { inNamespace, namespaceIdKey, systemConfigKey } from "../keys.ts";
 import { refuseInactive, whileActive } from "../namespaces/namespace-state.ts";
 import type { RecordContext } from "../record-context.ts";

@@ -9,9 +9,9 @@ import {
   DEFAULT_RESOURCE,
 } from "../../domain/names.ts";
 import type { Item, Key, Value } from "../../storage/item.ts";
+import { valueAt } from "../../storage/item.ts";
 import type { Write } from "../../storage/item-store.ts";
 import { resourceSubject } from "../audit.ts";
-import { valueAt } from "../fields.ts";
 import {
   entityConfigKey,
   entityConfigPartition,

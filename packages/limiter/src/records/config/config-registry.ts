@@ -6,8 +6,8 @@
  */
 
 import type { Item, Key } from "../../storage/item.ts";
+import { numberAt, textAt } from "../../storage/item.ts";
 import type { Change, Condition, Write } from "../../storage/item-store.ts";
-import { numberAt, textAt } from "../fields.ts";
 import { inNamespace } from "../keys.ts";
 
 const OWN_NAME_PATTERN = /^(PK|SK|ttl|GSI[1-4][PS]K|LSI[1-5]SK)$/;

@@ -6,9 +6,9 @@ import { checkOnUnavailable, type OnUnavailable } from "../../domain/errors/unav
 import { checkLimits, type Limit, type LimitInput } from "../../domain/limit.ts";
 import { checkConfigResource, checkEntityId, checkResource } from "../../domain/names.ts";
 import type { Item, Key } from "../../storage/item.ts";
+import { textAt, valueAt } from "../../storage/item.ts";
 import { type AuditLog, checkAuditor, SYSTEM_SUBJECT } from "../audit.ts";
 import { listPage } from "../cursor.ts";
-import { textAt, valueAt } from "../fields.ts";
 import {
   entityConfigPartition,
   entityConfigRegistryKey,

@@ -6,8 +6,8 @@ import type { UnsupportedLimit } from "../../domain/errors/unsupported-limit.ts"
 import type { Limit } from "../../domain/limit.ts";
 import { DEFAULT_RESOURCE } from "../../domain/names.ts";
 import type { Item, Key } from "../../storage/item.ts";
+import { valueAt } from "../../storage/item.ts";
 import { type AuditLog, type AuditWrite, checkAuditor } from "../audit.ts";
-import { valueAt } from "../fields.ts";
 import { entityConfigKey, resourceConfigKey, systemConfigKey } from "../keys.ts";
 import { cascadeIn, type DisabledFlag, disabledIn } from "../python-attributes.ts";
 import type { RecordContext } from "../record-context.ts";

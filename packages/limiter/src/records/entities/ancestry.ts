@@ -1,7 +1,7 @@
 /** Trees of entities: no entity is its own ancestor, and the chain of ancestors is bounded. */
 
 import { ValidationError } from "../../domain/errors/errors.ts";
-import { textAt } from "../fields.ts";
+import { textAt } from "../../storage/item.ts";
 import { childrenPartition, entityKey, parseEntityPartition } from "../keys.ts";
 import { queryRecords } from "../query-records.ts";
 import type { RecordContext } from "../record-context.ts";

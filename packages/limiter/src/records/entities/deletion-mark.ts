@@ -5,8 +5,8 @@
  */
 
 import type { Item, Key } from "../../storage/item.ts";
+import { numberAt } from "../../storage/item.ts";
 import type { Condition } from "../../storage/item-store.ts";
-import { numberAt } from "../fields.ts";
 import { deletionKey, inNamespace, namespaceIdKey } from "../keys.ts";
 import { inactiveIn } from "../namespaces/namespace-state.ts";
 

@@ -1,11 +1,11 @@
 /** What belongs to an entity, and goes with it: limits, buckets, usage, records of operations. */
 
 import type { Item, Key } from "../../storage/item.ts";
+import { textAt } from "../../storage/item.ts";
 import { changeConfig, unchanged } from "../config/config-change.ts";
 import { deregistration, isCounted } from "../config/config-registry.ts";
 import { type ConfigResolver, slotNames } from "../config/config-resolver.ts";
 import { deleteAll } from "../delete-all.ts";
-import { textAt } from "../fields.ts";
 import {
   ENTITY_CONFIG_PREFIX,
   entityConfigRegistryKey,

@@ -2,7 +2,7 @@
 
 import { Entity } from "../../domain/entity.ts";
 import type { Item, Value } from "../../storage/item.ts";
-import { flagAt, jsonAt, textAt } from "../fields.ts";
+import { flagAt, jsonAt, textAt } from "../../storage/item.ts";
 import { childrenPartition, entityKey, inNamespace, parseEntityPartition } from "../keys.ts";
 
 export function encodeEntity(namespaceId: string, entity: Entity): Item {

@@ -2,8 +2,8 @@
 
 import { RESERVED_NAMESPACE } from "../../domain/names.ts";
 import type { Item } from "../../storage/item.ts";
+import { textAt } from "../../storage/item.ts";
 import { ITEM_ABSENT, type Write } from "../../storage/item-store.ts";
-import { textAt } from "../fields.ts";
 import { inNamespace, namespaceIdKey, namespaceKey, systemPartition } from "../keys.ts";
 
 export const REGISTRY = systemPartition(RESERVED_NAMESPACE);

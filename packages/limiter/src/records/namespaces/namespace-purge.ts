@@ -2,9 +2,9 @@
 
 import { NamespaceStateError } from "../../domain/errors/errors.ts";
 import type { Item, Key } from "../../storage/item.ts";
+import { valueAt } from "../../storage/item.ts";
 import type { Query } from "../../storage/item-store.ts";
 import { deleteAll } from "../delete-all.ts";
-import { valueAt } from "../fields.ts";
 import {
   entityPartition,
   provisionerKey,

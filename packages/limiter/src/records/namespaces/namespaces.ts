@@ -17,10 +17,10 @@ import {
 } from "../../domain/errors/errors.ts";
 import { checkNamespace, RESERVED_NAMESPACE } from "../../domain/names.ts";
 import type { Item } from "../../storage/item.ts";
+import { textAt } from "../../storage/item.ts";
 import { ITEM_EXISTS, type Write } from "../../storage/item-store.ts";
 import { AUDIT_RETENTION, retentionDaysIn } from "../audit.ts";
 import { namespaceMark } from "../entities/deletion-mark.ts";
-import { textAt } from "../fields.ts";
 import {
   deletionKey,
   inNamespace,

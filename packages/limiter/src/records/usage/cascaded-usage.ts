@@ -7,8 +7,8 @@
  * counter, so nothing is lost.
  */
 
+import { flagAt, textAt } from "../../storage/item.ts";
 import { ANCESTORS_MAX } from "../entities/ancestry.ts";
-import { flagAt, textAt } from "../fields.ts";
 import { entityKey } from "../keys.ts";
 import type { RecordContext } from "../record-context.ts";
 import type { UsageSnapshot } from "./usage-item.ts";

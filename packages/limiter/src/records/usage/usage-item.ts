@@ -15,8 +15,8 @@ import {
   windowStartMs,
 } from "../../core/windows.ts";
 import type { Item, Key } from "../../storage/item.ts";
+import { numberAt, textAt, valueAt } from "../../storage/item.ts";
 import type { Change } from "../../storage/item-store.ts";
-import { numberAt, textAt, valueAt } from "../fields.ts";
 import {
   entityPartition,
   inNamespace,

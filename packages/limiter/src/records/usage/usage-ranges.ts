@@ -8,9 +8,9 @@
 
 import { WINDOW_TYPES, type WindowType } from "../../core/windows.ts";
 import type { Item } from "../../storage/item.ts";
+import { textAt } from "../../storage/item.ts";
 import type { Query } from "../../storage/item-store.ts";
 import { indexNamed } from "../../storage/table.ts";
-import { textAt } from "../fields.ts";
 
 /** Sorts after everything that names and times are made of. */
 const HIGHEST = "~";

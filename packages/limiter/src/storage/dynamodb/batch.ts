@@ -6,8 +6,8 @@ import { defined } from "../../base/defined.ts";
 import type { Deadline } from "../../base/time.ts";
 import { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import { decodeItem, encodeItem } from "../attribute-value.ts";
-import { checkDistinct, checkKey, checkSnapshot, checkWrite } from "../checks.ts";
-import { type Item, type Key, keyOf } from "../item.ts";
+import { checkDistinct, checkSnapshot, checkWrite } from "../checks.ts";
+import { checkKey, type Item, type Key, keyOf } from "../item.ts";
 import type { ReadManyOptions } from "../item-store.ts";
 import type { Calls } from "./transport/calls.ts";
 

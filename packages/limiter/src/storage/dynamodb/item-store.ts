@@ -6,8 +6,8 @@ import { type Clock, systemClock } from "../../base/time.ts";
 import { ValidationError } from "../../domain/errors/errors.ts";
 import { decodeItem, encodeItem } from "../attribute-value.ts";
 import { CallListeners } from "../call-listeners.ts";
-import { checkKey, checkTransaction, checkWrite, type ManyWrites } from "../checks.ts";
-import { type Item, type Key, keyOf } from "../item.ts";
+import { checkTransaction, checkWrite, type ManyWrites } from "../checks.ts";
+import { checkKey, type Item, type Key, keyOf } from "../item.ts";
 import type {
   CallListener,
   CallOptions,

@@ -6,8 +6,8 @@
 
 import { invariant } from "../../domain/check.ts";
 import { type AttributeValue, encodeItem, encodeValue } from "../attribute-value.ts";
-import { checkKey, checkWrite } from "../checks.ts";
-import { type Key, keyOf, type Value } from "../item.ts";
+import { checkWrite } from "../checks.ts";
+import { checkKey, type Key, keyOf, type Value } from "../item.ts";
 import type { Change, Condition } from "../item-store.ts";
 import { INDEXES } from "../table.ts";
 import { Expressions, ONE, ONE_VALUE } from "./expression.ts";

@@ -7,7 +7,7 @@ import { DYNAMODB_TRAITS } from "@zae-limiter/limiter/buckets/distributed/table-
 import { EmbeddedBucketStore } from "@zae-limiter/limiter/buckets/embedded/embedded-bucket-store.ts";
 import { MemoryBucketTable } from "@zae-limiter/limiter/buckets/embedded/memory-table.ts";
 import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";
-import { shareOf } from "@zae-limiter/limiter/core/shares.ts";
+import { shareOf } from "@zae-limiter/limiter/core/bucket.ts";
 import { bucketKey } from "@zae-limiter/limiter/records/keys.ts";
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
 import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";

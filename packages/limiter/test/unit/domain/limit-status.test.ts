@@ -1,5 +1,4 @@
-import { type Level, type Rate, refill } from "@zae-limiter/limiter/core/bucket.ts";
-import { shardRate } from "@zae-limiter/limiter/core/shares.ts";
+import { type Level, type Rate, refill, shardRate } from "@zae-limiter/limiter/core/bucket.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import {
   type LimitCheck,

@@ -6,8 +6,13 @@
  * its share of them.
  */
 
-import { accrued, accruedMilli, DEBT_MILLI_MAX, type Rate } from "../../../core/bucket.ts";
-import { shardRate } from "../../../core/shares.ts";
+import {
+  accrued,
+  accruedMilli,
+  DEBT_MILLI_MAX,
+  type Rate,
+  shardRate,
+} from "../../../core/bucket.ts";
 import type { StoredBucket, StoredLimit } from "../../../records/bucket-item.ts";
 import { isPinned } from "./seen-bucket.ts";
 

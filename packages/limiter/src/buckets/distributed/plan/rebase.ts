@@ -10,8 +10,8 @@
  */
 
 import type { Rate } from "../../../core/bucket.ts";
+import { shardRate } from "../../../core/bucket.ts";
 import { mulAddDiv } from "../../../core/integers.ts";
-import { shardRate } from "../../../core/shares.ts";
 import { invariant } from "../../../domain/check.ts";
 import type { StoredLimit } from "../../../records/bucket-item.ts";
 import {

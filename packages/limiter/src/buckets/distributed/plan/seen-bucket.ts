@@ -1,6 +1,6 @@
 /** A bucket item as this library reads it, with the attributes that only this library keeps. */
 
-import { shardRate } from "../../../core/shares.ts";
+import { shardRate } from "../../../core/bucket.ts";
 import {
   boundedAt,
   decodeBucket,
@@ -8,8 +8,8 @@ import {
   type StoredBucket,
   type StoredLimit,
 } from "../../../records/bucket-item.ts";
-import { textAt } from "../../../records/fields.ts";
 import type { Item } from "../../../storage/item.ts";
+import { textAt } from "../../../storage/item.ts";
 import type { BuiltFrom } from "../../config-match.ts";
 
 /** A bucket, and what only clients of this library keep in it. */

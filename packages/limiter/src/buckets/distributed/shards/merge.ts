@@ -10,12 +10,11 @@
  * expires: a client that may acquire may write the items of buckets, and not delete them.
  */
 
-import { DEBT_MILLI_MAX } from "../../../core/bucket.ts";
-import { shardRate } from "../../../core/shares.ts";
+import { DEBT_MILLI_MAX, shardRate } from "../../../core/bucket.ts";
 import { invariant } from "../../../domain/check.ts";
 import { ACQUIRES, type StoredLimit, WRITES_RATE } from "../../../records/bucket-item.ts";
-import { numberAt } from "../../../records/fields.ts";
 import type { Item } from "../../../storage/item.ts";
+import { numberAt } from "../../../storage/item.ts";
 import { bucketTtl } from "../../bucket-ttl.ts";
 import { sameRate } from "../../config-match.ts";
 import type { LimitSource } from "../../leg.ts";

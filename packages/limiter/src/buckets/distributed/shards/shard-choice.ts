@@ -8,7 +8,7 @@
  */
 
 import type { Random } from "../../../base/random.ts";
-import { shardRate } from "../../../core/shares.ts";
+import { shardRate } from "../../../core/bucket.ts";
 import type { BucketName } from "../../../records/keys.ts";
 import { gatesOf } from "../../gating.ts";
 import type { BucketConfig } from "../../leg.ts";

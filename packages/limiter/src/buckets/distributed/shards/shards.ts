@@ -9,7 +9,7 @@
 import { invariant } from "../../../domain/check.ts";
 import type { StoredBucket } from "../../../records/bucket-item.ts";
 
-export { SHARDS_MAX } from "../../../core/shares.ts";
+export { SHARDS_MAX } from "../../../core/bucket.ts";
 
 /** How many shards there were when `shard` did not exist yet. */
 export function countBefore(shard: number): number {

@@ -9,7 +9,7 @@
  * from a shard that it descends from: it is still there, beyond that one's share.
  */
 
-import { shardRate } from "../../../core/shares.ts";
+import { shardRate } from "../../../core/bucket.ts";
 import { invariant } from "../../../domain/check.ts";
 import type { StoredLimit } from "../../../records/bucket-item.ts";
 import { linkTests } from "../../link.ts";

@@ -2,7 +2,6 @@
 
 import type { Deadline } from "../../../base/time.ts";
 import { decodeBucket, type StoredBucket } from "../../../records/bucket-item.ts";
-import { valueAt } from "../../../records/fields.ts";
 import {
   BUCKET_PREFIX,
   bucketKey,
@@ -13,6 +12,7 @@ import { listedBucket } from "../../../records/listed-bucket.ts";
 import { queryRecords } from "../../../records/query-records.ts";
 import type { RecordContext } from "../../../records/record-context.ts";
 import type { Item, Key } from "../../../storage/item.ts";
+import { valueAt } from "../../../storage/item.ts";
 import type { Query } from "../../../storage/item-store.ts";
 import type { DeletedBuckets, StoredState } from "../../bucket-admin.ts";
 import { balanceAt, balanceOf } from "../plan/balance-at.ts";

@@ -2,7 +2,7 @@
 
 import { boundedMap } from "../../../base/bounded-map.ts";
 import type { Clock } from "../../../base/time.ts";
-import { shardRate } from "../../../core/shares.ts";
+import { shardRate } from "../../../core/bucket.ts";
 import { type BucketName, bucketId, bucketKey } from "../../../records/keys.ts";
 import type { Key } from "../../../storage/item.ts";
 import { fits, gatesOf } from "../../gating.ts";

@@ -5,7 +5,7 @@
  */
 
 import type { Rate } from "@zae-limiter/limiter/core/bucket.ts";
-import { shardRate } from "@zae-limiter/limiter/core/shares.ts";
+import { shardRate } from "@zae-limiter/limiter/core/bucket.ts";
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
 import { compare, type Fraction, fraction, minus, plus, show, smaller, ZERO } from "../fraction.ts";
 import { IdealLimit } from "../ideal-bucket.ts";

@@ -6,7 +6,7 @@ import {
   type Sign,
   splitFactor,
 } from "@zae-limiter/limiter/buckets/distributed/shards/split-policy.ts";
-import { SHARDS_MAX } from "@zae-limiter/limiter/core/shares.ts";
+import { SHARDS_MAX } from "@zae-limiter/limiter/core/bucket.ts";
 import { describe, expect, test } from "vitest";
 import { NOW, shardOf } from "../known.ts";
 

@@ -3,7 +3,7 @@
 import type { SeenBucket } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
 import { WritePlan } from "@zae-limiter/limiter/buckets/distributed/plan/write-plan.ts";
 import { planLateShard, planSplit } from "@zae-limiter/limiter/buckets/distributed/shards/split.ts";
-import { shardRate } from "@zae-limiter/limiter/core/shares.ts";
+import { shardRate } from "@zae-limiter/limiter/core/bucket.ts";
 import { property } from "@zae-limiter/test-support/property.ts";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";

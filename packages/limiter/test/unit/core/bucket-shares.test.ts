@@ -1,5 +1,10 @@
-import { type Level, type Rate, refill } from "@zae-limiter/limiter/core/bucket.ts";
-import { shardRate, shareOf } from "@zae-limiter/limiter/core/shares.ts";
+import {
+  type Level,
+  type Rate,
+  refill,
+  shardRate,
+  shareOf,
+} from "@zae-limiter/limiter/core/bucket.ts";
 import { property } from "@zae-limiter/test-support/property.ts";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
