@@ -1,6 +1,7 @@
 /** Entities for the page: lists with search, children, and one entity with all that it has. */
 
 import type { Entity } from "@zae-limiter/limiter/domain/entity.ts";
+import { GATEWAY_KEY_PREFIX, isGatewayKey } from "@zae-limiter/limiter/domain/names.ts";
 import { decodeEntity } from "@zae-limiter/limiter/records/entities/entity-item.ts";
 import { childrenPartition } from "@zae-limiter/limiter/records/keys.ts";
 import { queryRecords } from "@zae-limiter/limiter/records/query-records.ts";
@@ -16,12 +17,18 @@ const CHILDREN_MAX = 200;
 const ANCESTORS_MAX = 10;
 const RESOURCES_MAX = 30;
 
-/** Entities by id. `roots`: only those without a parent. */
+/**
+ * Returns entities by id, and keys of a gateway only where they are searched for. `roots`: only
+ * those without a parent.
+ */
 export async function listEntities(
   repository: Repository,
   options: { prefix: string; cursor: string | undefined; roots: boolean; limit?: number },
 ): Promise<EntityPageJson> {
   const { prefix, cursor, roots, limit = PAGE } = options;
+  const withKeys = prefix.startsWith(GATEWAY_KEY_PREFIX);
+  const isShown = ({ id, parentId }: Entity) =>
+    roots ? parentId === undefined : withKeys || !isGatewayKey(id);
   const found: Entity[] = [];
   let next = cursor;
   for (let page = 0; page < PAGES_MAX; page += 1) {
@@ -30,7 +37,7 @@ export async function listEntities(
       ...(prefix === "" ? {} : { prefix }),
       ...(next === undefined ? {} : { cursor: next }),
     });
-    found.push(...entities.filter(({ parentId }) => !roots || parentId === undefined));
+    found.push(...entities.filter(isShown));
     next = after;
     if (next === undefined || found.length >= limit / 2) break;
   }

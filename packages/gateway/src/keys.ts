@@ -10,11 +10,11 @@ import type { Clock } from "@zae-limiter/limiter/base/time.ts";
 import { show } from "@zae-limiter/limiter/domain/check.ts";
 import type { Entity } from "@zae-limiter/limiter/domain/entity.ts";
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import { GATEWAY_KEY_PREFIX, isGatewayKey } from "@zae-limiter/limiter/domain/names.ts";
 import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { LRUCache } from "lru-cache";
 
-export const KEY_ID_PREFIX = "gateway-key:";
 const KEY_PREFIX = "zael-";
 const KEY_BYTES = 32;
 /** Keys that were made before there were checksums end after 43 characters. */
@@ -69,8 +69,8 @@ export async function createKey(
 }
 
 /** Checks the name of a key, which can be neither a key nor an id: those find keys, too. */
-export function checkKeyName(name: string): string {
-  const isTaken = [KEY_PREFIX, KEY_ID_PREFIX].some((prefix) => name.startsWith(prefix));
+function checkKeyName(name: string): string {
+  const isTaken = [KEY_PREFIX, GATEWAY_KEY_PREFIX].some((prefix) => name.startsWith(prefix));
   if (NAME_PATTERN.test(name) && !isTaken) return name;
   // A key that was given by mistake must not appear in a message.
   const came = isTaken ? `one that begins like a key` : show(name);
@@ -127,33 +127,40 @@ export async function listKeys(repository: Repository, entityId?: string): Promi
   let cursor: string | undefined;
   do {
     const from = cursor === undefined ? {} : { cursor };
-    const page = await repository.entities.list({ prefix: KEY_ID_PREFIX, ...from });
+    const page = await repository.entities.list({ prefix: GATEWAY_KEY_PREFIX, ...from });
     keys.push(...page.entities.map(storedKey));
     cursor = page.cursor;
   } while (cursor !== undefined);
   return entityId === undefined ? keys : keys.filter((key) => key.entityId === entityId);
 }
 
+/** Returns the keys that a text means: the key itself, its id, its name, or its beginning. */
+export async function findKeys(repository: Repository, text: string): Promise<StoredKey[]> {
+  if (isGatewayKey(text) || partsOf(text) !== undefined) {
+    const entity = await repository.entities.get(idOf(text));
+    return entity === undefined ? [] : [storedKey(entity)];
+  }
+  // As `gateway key list` shows it.
+  const hint = text.replace(/(?:…|\.\.\.)$/, "");
+  const keys = await listKeys(repository);
+  return keys.filter((key) => key.name === text || key.hint === hint);
+}
+
 /** Whether there is any key. */
 export async function hasKeys(repository: Repository): Promise<boolean> {
-  const { entities } = await repository.entities.list({ prefix: KEY_ID_PREFIX, limit: 1 });
+  const { entities } = await repository.entities.list({ prefix: GATEWAY_KEY_PREFIX, limit: 1 });
   return entities.length > 0;
 }
 
 /** Returns the ids of the keys of an entity, which need not exist. */
 export async function keyIdsOf(repository: Repository, entityId: string): Promise<string[]> {
   const children = await repository.entities.children(entityId);
-  return children.map(({ id }) => id).filter(isKeyId);
+  return children.map(({ id }) => id).filter(isGatewayKey);
 }
 
 /** Returns the id of a key: hashed, unless it is such an id already. */
 export function idOf(key: string): string {
-  return isKeyId(key) ? key : KEY_ID_PREFIX + hashOf(key);
-}
-
-/** Whether an entity is a key and not one that calls count for. */
-export function isKeyId(entityId: string): boolean {
-  return entityId.startsWith(KEY_ID_PREFIX);
+  return isGatewayKey(key) ? key : GATEWAY_KEY_PREFIX + hashOf(key);
 }
 
 /** Returns the hash of a text, in hexadecimal digits. */

@@ -20,7 +20,7 @@ export async function missingIn(
     );
   }
   if (!isOpen && !(await hasKeys(repository))) {
-    const command = hint("gateway", "key", "create", "--entity", "team-a");
+    const command = hint("gateway", "key", "create", "--entity", "team-a", "--create-entity");
     lines.push(`There are no keys yet: every call gets a 401. Create one with: ${command}`);
   }
   return lines;

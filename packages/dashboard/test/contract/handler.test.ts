@@ -87,6 +87,20 @@ describeStores("the dashboard", (store) => {
     ]);
   });
 
+  test("keys of a gateway are listed only where they are searched for", async () => {
+    const repository = await store.open({ clock });
+    await repository.entities.create({ id: "team-a" });
+    for (const id of ["gateway-key:1", "gateway-key:2", "gatekeeper"]) {
+      await repository.entities.create({ id, parentId: "team-a" });
+    }
+    const browser = new Browser(repository);
+    const idsOf = async (query: string) =>
+      (await browser.ok(`entities?${query}`)).entities.map(({ id }: { id: string }) => id);
+    expect(await idsOf("")).toEqual(["gatekeeper", "team-a"]);
+    expect(await idsOf("prefix=gate")).toEqual(["gatekeeper"]);
+    expect(await idsOf("prefix=gateway-key:")).toEqual(["gateway-key:1", "gateway-key:2"]);
+  });
+
   test("a preview names the entities that change and the hours that used too much", async () => {
     const repository = await store.open({ clock });
     await repository.limits.setResource("gpt-4", ["tpm:600/hour:1000"]);

@@ -15,6 +15,9 @@ export const RESERVED_LIMIT = "wcu";
 /** The namespace that holds the version record and the registry of namespaces. */
 export const RESERVED_NAMESPACE = "_";
 
+/** Entities whose ids begin so are keys of a gateway; lists for people leave them out. */
+export const GATEWAY_KEY_PREFIX = "gateway-key:";
+
 const ID_LENGTH_MAX = 256;
 const NAME_LENGTH_MAX = 64;
 /** Model ids are long: ARNs of Bedrock have more than 100 characters. */
@@ -34,6 +37,11 @@ const STACK_PATTERN = /^[A-Za-z][A-Za-z0-9-]*$/;
 const CONTROL_PATTERN = /[\u0000-\u001f\u007f]/;
 /** Half of a surrogate pair. Stores write UTF-8, where all of them become the same character. */
 const LONE_SURROGATE_PATTERN = /\p{Surrogate}/u;
+
+/** Returns whether an entity is a key of a gateway, and not one that calls count for. */
+export function isGatewayKey(entityId: string): boolean {
+  return entityId.startsWith(GATEWAY_KEY_PREFIX);
+}
 
 /** Checks the id of an entity. */
 export function checkEntityId(value: unknown): string {

@@ -2,7 +2,11 @@
 
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import type { Entity } from "@zae-limiter/limiter/domain/entity.ts";
-import { DEFAULT_RESOURCE } from "@zae-limiter/limiter/domain/names.ts";
+import {
+  DEFAULT_RESOURCE,
+  GATEWAY_KEY_PREFIX,
+  isGatewayKey,
+} from "@zae-limiter/limiter/domain/names.ts";
 import type { SwitchState } from "@zae-limiter/limiter/records/config/switches.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { leaf, UsageError } from "../../frame/command.ts";
@@ -22,6 +26,7 @@ interface ListOptions {
 export const listEntities = leaf<ListOptions>({
   name: "list",
   summary: "lists entities: all that were created, or those with limits of their own",
+  details: `Keys of a gateway are left out, unless --prefix ${GATEWAY_KEY_PREFIX} asks for them.`,
   options: [
     {
       flags: "--with-custom-limits <resource>",
@@ -83,14 +88,16 @@ interface Listed {
   readonly cursor: string | undefined;
 }
 
+/** Keys of a gateway are entities too, and `gateway key list` shows them. */
 async function createdEntities(repo: Repository, options: ListOptions): Promise<Listed> {
   const { prefix } = options;
+  const withKeys = prefix?.startsWith(GATEWAY_KEY_PREFIX) === true;
   const { found, cursor } = await allPages(options, async (page) => {
     const { entities, cursor: next } = await repo.entities.list({
       ...page,
       ...defined({ prefix }),
     });
-    return { found: entities, next };
+    return { found: entities.filter(({ id }) => withKeys || !isGatewayKey(id)), next };
   });
   return { entityIds: found.map(({ id }) => id), entities: found, cursor };
 }

@@ -23,7 +23,7 @@ describe("the start of a gateway", () => {
         "limits of their own get an error. Set some, which takes up to a minute, with: " +
         "zae-limiter system set-limits -l rpm:60 -l tpm:100000",
       "There are no keys yet: every call gets a 401. Create one with: " +
-        "zae-limiter gateway key create --entity team-a",
+        "zae-limiter gateway key create --entity team-a --create-entity",
       "Stopping: calls in flight may end first",
       "",
     ]);
@@ -33,7 +33,7 @@ describe("the start of a gateway", () => {
     const { run, name } = stopping();
     const place = ["--url", store.url, "--namespace", name];
     const { err } = await run("gateway", "-u", "http://127.0.0.1:9/v1", ...PORT, ...place);
-    expect(err).toContain(`--entity team-a ${place.join(" ")}\n`);
+    expect(err).toContain(`--entity team-a --create-entity ${place.join(" ")}\n`);
   });
 
   test("limits of a resource and a key are enough, and an open gateway needs no key", async () => {
@@ -41,7 +41,7 @@ describe("the start of a gateway", () => {
     await run("resource", "set-limits", "gpt-4o", "-l", "rpm:1");
     const open = await run("gateway", "-u", "http://127.0.0.1:9/v1", ...PORT, "--open");
     expect(open.err).toBe("Stopping: calls in flight may end first\n");
-    await run("gateway", "key", "create", "--entity", "team-a");
+    await run("gateway", "key", "create", "--entity", "team-a", "--create-entity");
     const closed = await run("gateway", "-u", "http://127.0.0.1:9/v1", ...PORT);
     expect(closed.err).toBe("Stopping: calls in flight may end first\n");
   });
@@ -98,8 +98,10 @@ describe("the file of upstreams", () => {
 
 test("entity delete names the gateway keys of the entity and the commands that revoke them", async () => {
   const { run, json, under } = store.namespace();
-  await json("gateway", "key", "create", "--entity", "team-a");
-  const { id } = await json<{ id: string }>("gateway", "key", "create", "--entity", "team-b");
+  const create = (entity: string) =>
+    json<{ id: string }>("gateway", "key", "create", "--entity", entity, "--create-entity");
+  await create("team-a");
+  const { id } = await create("team-b");
   await run("entity", "create", "child", "--parent", "team-b");
   const err =
     "team-b has 1 gateway key. Gateways refuse the keys of a deleted entity. Revoke them with:\n" +
