@@ -1,9 +1,11 @@
-/** Tells the operator once when the store goes away, and once when it is back. */
+/** Watches the store: tells the operator when it goes away and is back, and answers `/healthz`. */
 
 import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 
-/** How long to wait between two looks at a store that is away. */
+/** How long to wait between two questions to a store that is away, in milliseconds. */
 const PROBE_MS = 2000;
+/** How long an answer of the store serves all questions about its health, in milliseconds. */
+const HEALTH_MS = 1000;
 
 export interface StoreWatchOptions {
   /** Asks the store for a sign of life. */
@@ -16,12 +18,14 @@ export class StoreWatch {
   readonly #options: StoreWatchOptions;
   readonly #stopped = new AbortController();
   #isLost = false;
+  #health: Promise<boolean> | undefined;
+  #askedMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: StoreWatchOptions) {
     this.#options = options;
   }
 
-  /** A call could not be decided, or passed uncounted; `error` says why where that is known. */
+  /** Reports that a call could not be decided, or passed uncounted; `error` says why if known. */
   lost(error?: Error): void {
     if (this.#isLost || this.#stopped.signal.aborted) return;
     this.#isLost = true;
@@ -30,11 +34,27 @@ export class StoreWatch {
     void this.#untilBack();
   }
 
+  /** Returns whether the store answers; asks it at most once a second. */
+  health(): Promise<boolean> {
+    const nowMs = this.#options.timer.nowMs();
+    if (this.#health === undefined || nowMs - this.#askedMs >= HEALTH_MS) {
+      this.#askedMs = nowMs;
+      this.#health = this.#ask();
+    }
+    return this.#health;
+  }
+
   stop(): void {
     this.#stopped.abort();
   }
 
-  /** A call may be decided without the store, so that only the store itself tells it is back. */
+  async #ask(): Promise<boolean> {
+    const isAvailable = await this.#options.isAvailable().catch(() => false);
+    if (!isAvailable) this.lost();
+    return isAvailable;
+  }
+
+  /** Asks the store until it answers: calls may be decided without it, and prove nothing. */
   async #untilBack(): Promise<void> {
     const { isAvailable, timer, tell } = this.#options;
     const { signal } = this.#stopped;

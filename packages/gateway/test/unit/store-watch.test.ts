@@ -6,11 +6,14 @@ import { expect, test } from "vitest";
 function watched() {
   const lines: string[] = [];
   const pauses: (() => void)[] = [];
-  const state = { isAvailable: false };
+  const state = { isAvailable: false, asked: 0, nowMs: 0 };
   const watch = new StoreWatch({
-    isAvailable: async () => state.isAvailable,
+    isAvailable: async () => {
+      state.asked += 1;
+      return state.isAvailable;
+    },
     timer: {
-      nowMs: () => 0,
+      nowMs: () => state.nowMs,
       sleep: (_, signal) =>
         new Promise((resolve) => {
           pauses.push(resolve);
@@ -31,7 +34,7 @@ const error = new RateLimiterUnavailable("connect ECONNREFUSED", {
   entityId: "team-a",
 });
 
-test("a store that goes away is told once, and once more when it answers again", async () => {
+test("the operator gets one line when the store goes away and one when it answers again", async () => {
   const { watch, lines, state, next } = watched();
   watch.lost(error);
   watch.lost(error);
@@ -53,4 +56,20 @@ test("a watch that was stopped says nothing more", async () => {
   await next();
   watch.lost(error);
   expect(lines).toHaveLength(1);
+});
+
+test("a thousand questions about the health of a store are one request to it a second", async () => {
+  const { watch, lines, state } = watched();
+  state.isAvailable = true;
+  const ask = () => Promise.all(Array.from({ length: 1000 }, () => watch.health()));
+  expect(new Set(await ask())).toEqual(new Set([true]));
+  state.nowMs += 999;
+  await ask();
+  expect(state.asked).toBe(1);
+  state.nowMs += 1;
+  state.isAvailable = false;
+  expect(new Set(await ask())).toEqual(new Set([false]));
+  expect(state.asked).toBe(2);
+  expect(lines).toEqual(["The store cannot be reached"]);
+  watch.stop();
 });

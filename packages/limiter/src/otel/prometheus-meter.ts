@@ -11,6 +11,7 @@ import type {
   Observable,
   ObservableResult,
 } from "@opentelemetry/api";
+import { entryOf } from "../base/entry.ts";
 import type { MetricsMeter } from "./metrics.ts";
 
 /** `content-type` of the text. */
@@ -79,6 +80,10 @@ export class PrometheusMeter implements MetricsMeter {
   }
 }
 
+/** Series of one histogram; values with further labels share one. */
+const SERIES_MAX = 1000;
+const OTHER = "other";
+
 interface Series {
   readonly attributes: Attributes;
   /** How many values fell between a boundary and the one before; the last has no boundary. */
@@ -116,14 +121,16 @@ class Buckets implements Histogram {
   }
 
   #seriesOf(attributes: Attributes): Series {
-    const key = Object.values(attributes).join("\u0000");
-    let series = this.#series.get(key);
-    if (series === undefined) {
-      series = { attributes, counts: new Array(this.#boundaries.length + 1).fill(0), sum: 0 };
-      this.#series.set(key, series);
-    }
+    const isFull = this.#series.size >= SERIES_MAX;
+    const known = this.#series.get(keyOf(attributes));
+    const series = known ?? this.#added(isFull ? otherOf(attributes) : attributes);
     this.#known.set(attributes, series);
     return series;
+  }
+
+  #added(attributes: Attributes): Series {
+    const counts: number[] = new Array(this.#boundaries.length + 1).fill(0);
+    return entryOf(this.#series, keyOf(attributes), () => ({ attributes, counts, sum: 0 }));
   }
 
   *lines(name: string): Generator<string> {
@@ -138,6 +145,14 @@ class Buckets implements Histogram {
       yield `${name}_count${labelled(attributes)} ${total}`;
     }
   }
+}
+
+function keyOf(attributes: Attributes): string {
+  return Object.values(attributes).join("\u0000");
+}
+
+function otherOf(attributes: Attributes): Attributes {
+  return Object.fromEntries(Object.keys(attributes).map((name) => [name, OTHER]));
 }
 
 function nameOf(name: string, { unit }: MetricOptions): string {

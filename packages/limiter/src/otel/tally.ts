@@ -17,13 +17,21 @@ interface Branch {
   sum: Sum | undefined;
 }
 
+/** Values that come when there are too many sums share one, in which every label is this. */
+const OTHER = "other";
+/** Labels are bounded where they are made; their combinations are bounded here. */
+const SUMS_MAX = 5000;
+
 export class Tally {
   readonly #names: readonly string[];
+  readonly #most: number;
   readonly #root: Branch = newBranch();
   readonly #sums: Sum[] = [];
+  #other: Sum | undefined;
 
-  constructor(names: readonly string[]) {
+  constructor(names: readonly string[], most: number = SUMS_MAX) {
     this.#names = names;
+    this.#most = most;
   }
 
   /** Adds to the sum of these values, in the order of the names; `undefined` leaves a name out. */
@@ -39,6 +47,7 @@ export class Tally {
 
   observe(result: ObservableResult): void {
     for (const { attributes, value } of this.#sums) result.observe(value, attributes);
+    if (this.#other !== undefined) result.observe(this.#other.value, this.#other.attributes);
   }
 
   /** Returns the sum of these values, in the order of the names. */
@@ -47,6 +56,7 @@ export class Tally {
     for (const value of values) {
       let next = branch.branches.get(value);
       if (next === undefined) {
+        if (this.#sums.length >= this.#most) return this.#overflow();
         next = newBranch();
         branch.branches.set(value, next);
       }
@@ -57,6 +67,11 @@ export class Tally {
       this.#sums.push(branch.sum);
     }
     return branch.sum;
+  }
+
+  #overflow(): Sum {
+    this.#other ??= { attributes: this.#named(this.#names.map(() => OTHER)), value: 0 };
+    return this.#other;
   }
 
   #named(values: readonly (string | undefined)[]): Attributes {
