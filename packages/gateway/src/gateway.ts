@@ -10,6 +10,7 @@ import { checkLlmOptions } from "@zae-limiter/limiter/llm/options.ts";
 import { errorAnswer } from "@zae-limiter/limiter/llm/refusal-answer.ts";
 import { PROMETHEUS_TYPE } from "@zae-limiter/limiter/otel/prometheus-meter.ts";
 import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
+import type { AccessLog } from "./access-log.ts";
 import { Exchange, type ExchangeSetup } from "./exchange.ts";
 import { Forwarder } from "./forwarder.ts";
 import { GatewayMetrics } from "./gateway-metrics.ts";
@@ -30,6 +31,14 @@ export interface GatewayOptions {
   readonly maxWaitSeconds: number;
   readonly bodyBytesMax: number;
   readonly timeoutMs: number;
+  /** What becomes of models that are on no list. */
+  readonly unknownModels?: "other" | "refuse";
+  /** Beginnings of paths that are forwarded in addition. */
+  readonly allowPaths?: readonly string[];
+  readonly background?: "hold" | "refuse";
+  /** How many calls are read on at once after their clients hung up. */
+  readonly readOnMax?: number;
+  readonly accessLog?: AccessLog | undefined;
   /** Gets a line for the operator when the store goes away, and when it is back. */
   readonly tell: (line: string) => void;
 }

@@ -23,16 +23,17 @@ export class Interrupted extends Error {
 
 /**
  * Runs the work with a signal that aborts when the command is to end; its reason is an
- * `Interrupted`. The work cleans up before it ends.
+ * `Interrupted`. The work cleans up before it ends, and goes on at what is `ignored`.
  */
 export async function interruptible<T>(
   terminal: Terminal,
   work: (signal: AbortSignal) => Promise<T>,
+  ignored: readonly Interruption[] = [],
 ): Promise<T> {
   const controller = new AbortController();
-  const stop = terminal.onInterruption((interruption) =>
-    controller.abort(new Interrupted(interruption)),
-  );
+  const stop = terminal.onInterruption((interruption) => {
+    if (!ignored.includes(interruption)) controller.abort(new Interrupted(interruption));
+  });
   try {
     return await work(controller.signal);
   } finally {

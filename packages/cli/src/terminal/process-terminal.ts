@@ -26,6 +26,8 @@ export function processTerminal(): Terminal {
   // command goes on to its end, because it may have something to clean up.
   for (const stream of [stdout, stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {
+      // The terminal was closed: a command that goes on after SIGHUP has no reader any more.
+      if (error.code === "EIO" && stream.isTTY) return;
       if (error.code !== "EPIPE") throw error;
       tell("SIGPIPE");
     });

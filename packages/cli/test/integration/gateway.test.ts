@@ -1,7 +1,7 @@
 /** The gateway as a process: what SIGTERM does, and what it serves besides calls. */
 
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createKey } from "@zae-limiter/gateway/keys.ts";
@@ -90,6 +90,23 @@ test("Ctrl-C that is pressed again breaks a stream off and keeps what was stream
   const buckets = await repository.buckets.list("team-a");
   const left = buckets.map(({ limitName, tokens }) => [limitName, tokens]);
   expect(Object.fromEntries(left)).toEqual({ rpm: 99, tpm: 1000 - 12 });
+});
+
+test.each([[[]], [["--access-log"]]])("SIGHUP does not stop the gateway with %j", async (flags) => {
+  const file = join(folder, "access.log");
+  const args = ["gateway", "-u", `${upstream.url}/v1`, "--port", "0", "--json"];
+  const child = binary.start([...args, ...flags.flatMap((flag) => [flag, file])], { env });
+  const ended = collect(child);
+  const [line] = (await once(child.stdout as NonNullable<typeof child.stdout>, "data")) as [string];
+  const { url } = JSON.parse(line) as { url: string };
+  if (flags.length > 0) renameSync(file, `${file}.1`);
+  child.kill("SIGHUP");
+  // The signal has arrived when there is a new file.
+  while (flags.length > 0 && !existsSync(file)) await fetch(`${url}/metrics`);
+  child.kill("SIGHUP");
+  expect((await fetch(`${url}/healthz`)).status).toBe(200);
+  child.kill("SIGTERM");
+  expect(await ended).toMatchObject({ code: 0 });
 });
 
 test("a file of upstreams that cannot be used is refused with its lines", async () => {

@@ -9,6 +9,7 @@ export interface UpstreamOptions {
   readonly upstream?: string;
   readonly config?: string;
   readonly open?: true;
+  readonly keyless?: true;
 }
 
 /** Providers whose APIs are all below `/v1`. */
@@ -16,13 +17,17 @@ const VERSIONED: ReadonlySet<string> = new Set(["api.openai.com", "api.anthropic
 
 export async function upstreamsOf(call: Call<UpstreamOptions>): Promise<readonly UpstreamSpec[]> {
   const { options, terminal } = call;
-  const { upstream, config, open = false } = options;
+  const { upstream, config, open = false, keyless = false } = options;
   if (config === undefined && upstream !== undefined) {
     const { checkUpstream } = await import("@zae-limiter/gateway/upstreams.ts");
-    return [checkUpstream({ url: upstream }, terminal.env, open)];
+    const given = keyless ? { url: upstream, key: "none" } : { url: upstream };
+    return [checkUpstream(given, terminal.env, open)];
   }
   if (config === undefined || upstream !== undefined) {
     throw new UsageError("expected --upstream or --config, and not both");
+  }
+  if (keyless) {
+    throw new UsageError("--keyless is for --upstream; in a file, write key: none for an upstream");
   }
   return readConfig(config, call);
 }

@@ -1,9 +1,12 @@
 /** `gateway`: a reverse proxy that enforces limits in front of providers of language models. */
 
 import type { Gateway } from "@zae-limiter/gateway/gateway.ts";
+import type { UpstreamSpec } from "@zae-limiter/gateway/upstreams.ts";
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
+import { systemClock } from "@zae-limiter/limiter/base/time.ts";
+import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import { DASHBOARD_PORT } from "../../dashboard/options.ts";
-import { type Call, CommandFailure, leaf } from "../../frame/command.ts";
+import { type Call, CommandFailure, leaf, UsageError } from "../../frame/command.ts";
 import { EXIT } from "../../frame/exit-codes.ts";
 import type { StoreOptions } from "../../store/store-options.ts";
 import { interruptible } from "../../terminal/interruption.ts";
@@ -16,12 +19,23 @@ interface ServeOptions extends StoreOptions, UpstreamOptions {
   readonly port: number;
   readonly maxWait: number;
   readonly maxBody: number;
+  readonly unknownModels: "other" | "refuse";
+  readonly allowPath: readonly string[];
+  readonly background: "hold" | "refuse";
+  readonly readOn: number;
+  readonly accessLog?: string;
   readonly upstreamTimeout: number;
   readonly grace: number;
   readonly dashboard?: true;
   readonly dashboardPort: number;
 }
 
+/** The name of stdout as a file. */
+const STDOUT = "-";
+/** Interruptions at which a gateway goes on, where its log is on stdout. */
+const LASTING = ["SIGHUP", "SIGPIPE"] as const;
+/** How long the end of a gateway waits for its log, in milliseconds. */
+const LOG_MS = 1000;
 const MEGABYTE = 1024 * 1024;
 /** Within this time a second Ctrl-C counts as the first one: the terminal and npx both send it. */
 const ECHO_MS = 500;
@@ -33,7 +47,7 @@ export const gateway = leaf<ServeOptions>({
     "Clients use a key of `gateway key create` in place of the provider's. The provider's key comes " +
     "from OPENAI_API_KEY or ANTHROPIC_API_KEY, or from the variable that the file names. The " +
     "resource is the model. Ctrl-C and SIGTERM let calls in flight end first; Ctrl-C again breaks " +
-    "them off. /healthz and /metrics need no key.",
+    "them off. SIGHUP reopens the access log. /healthz and /metrics need no key.",
   options: [
     { flags: "-u, --upstream <url>", text: "the provider, such as https://api.openai.com/v1" },
     { flags: "--config <file>", text: "several providers by model, in YAML" },
@@ -45,6 +59,32 @@ export const gateway = leaf<ServeOptions>({
       parse: wholeNumber(0, 65_535),
     },
     { flags: "--open", text: "clients use their own keys of the provider" },
+    { flags: "--keyless", text: "the provider of --upstream needs no key, such as Ollama" },
+    {
+      flags: "--unknown-models <what>",
+      text: "count models that are on no list as the resource other, or refuse them",
+      default: "other",
+      choices: ["other", "refuse"],
+    },
+    {
+      flags: "--allow-path <prefix>",
+      text: "forward paths that begin so, which are refused otherwise; repeatable",
+      repeat: true,
+      parse: pathPrefix,
+    },
+    {
+      flags: "--background <what>",
+      text: "keep the tokens of background responses until their usage is known, or refuse them",
+      default: "hold",
+      choices: ["hold", "refuse"],
+    },
+    {
+      flags: "--read-on <calls>",
+      text: "how many calls are read on at once for their usage after the client hung up",
+      default: 100,
+      parse: wholeNumber(0, 10_000),
+    },
+    { flags: "--access-log <file>", text: "write a line of JSON for each call; - is stdout" },
     {
       flags: "--max-wait <seconds>",
       text: "how long a call may wait for tokens",
@@ -54,7 +94,7 @@ export const gateway = leaf<ServeOptions>({
     {
       flags: "--max-body <megabytes>",
       text: "the longest body of a request",
-      default: 32,
+      default: 4,
       parse: wholeNumber(1, 1024),
     },
     {
@@ -83,15 +123,26 @@ export const gateway = leaf<ServeOptions>({
     "gateway --config upstreams.yaml --name my-app --host 0.0.0.0",
     "gateway --upstream https://api.openai.com/v1 --dashboard",
   ],
-  json: { url: "text", dashboard: "text or null" },
-  run: (call) => interruptible(call.terminal, (signal) => serve(call, signal)),
+  json: {
+    url: "text",
+    dashboard: "text or null",
+    store: "text",
+    namespace: "text",
+    upstreams: ["text"],
+  },
+  run: (call) => {
+    // A collector of logs that ends must not end the gateway.
+    const ignored = call.options.accessLog === STDOUT ? LASTING : (["SIGHUP"] as const);
+    return interruptible(call.terminal, (signal) => serve(call, signal), ignored);
+  },
 });
 
 async function serve(call: Call<ServeOptions>, signal: AbortSignal) {
-  const { options, terminal } = call;
+  const { options } = call;
   const upstreams = await upstreamsOf(call);
   const { Gateway: Server } = await import("@zae-limiter/gateway/gateway.ts");
   const limiter = new RateLimiter(await call.open("write"));
+  const log = await accessLogOf(call);
   const started = Server.start({
     limiter,
     upstreams,
@@ -101,19 +152,18 @@ async function serve(call: Call<ServeOptions>, signal: AbortSignal) {
     maxWaitSeconds: options.maxWait,
     bodyBytesMax: options.maxBody * MEGABYTE,
     timeoutMs: options.upstreamTimeout * 1000,
+    unknownModels: options.unknownModels,
+    allowPaths: options.allowPath,
+    background: options.background,
+    readOnMax: options.readOn,
+    accessLog: log?.log,
     tell: call.note,
   });
   const running = await started.catch((error: unknown) => {
     throw new CommandFailure(`Cannot listen: ${(error as Error).message}`);
   });
   const board = options.dashboard === true ? await dashboardOf(call, limiter, running) : undefined;
-  const names = upstreams.map(({ url }) => addressOf(url)).join(", ");
-  const { url } = running;
-  if (call.json) terminal.out(`${JSON.stringify({ url, dashboard: board?.url ?? null })}\n`);
-  else {
-    terminal.out(`Listening on ${url}, in front of ${names}\n`);
-    if (board !== undefined) terminal.out(`Dashboard: ${board.url}\n`);
-  }
+  sayStart(call, limiter, running.url, board?.url, upstreams);
   for (const line of pathWarnings(upstreams)) call.note(line);
   await sayMissing(call, limiter);
   await new Promise<void>((resolve) => {
@@ -123,7 +173,57 @@ async function serve(call: Call<ServeOptions>, signal: AbortSignal) {
   call.note("Stopping: calls in flight may end first");
   await board?.close();
   await stop(call, running);
+  await log?.close();
   return { code: EXIT.ok };
+}
+
+/** Prints where the gateway listens, what it is in front of, and where its limits are. */
+function sayStart(
+  { json, terminal }: Call<ServeOptions>,
+  { repository }: RateLimiter,
+  url: string,
+  dashboard: string | undefined,
+  upstreams: readonly UpstreamSpec[],
+): void {
+  const store = repository[INTERNALS].storeName;
+  const namespace = repository.namespaceName;
+  const addresses = upstreams.map((upstream) => addressOf(upstream.url));
+  if (json) {
+    const start = { url, dashboard: dashboard ?? null, store, namespace, upstreams: addresses };
+    terminal.out(`${JSON.stringify(start)}\n`);
+    return;
+  }
+  const place = `the limits of namespace ${namespace} in ${store}`;
+  terminal.out(`Listening on ${url}, in front of ${addresses.join(", ")}, with ${place}\n`);
+  if (dashboard !== undefined) terminal.out(`Dashboard: ${dashboard}\n`);
+}
+
+/** Opens the access log, and reopens it at each SIGHUP. */
+async function accessLogOf({ options, terminal, note }: Call<ServeOptions>) {
+  const { accessLog: file } = options;
+  if (file === undefined) return undefined;
+  const { AccessLog } = await import("@zae-limiter/gateway/access-log.ts");
+  const rest = { clock: terminal.clock ?? systemClock, tell: note };
+  const opened = file === STDOUT ? AccessLog.to(process.stdout, rest) : AccessLog.open(file, rest);
+  const log = await Promise.resolve(opened).catch((error: unknown) => {
+    throw new CommandFailure(`Cannot open the access log: ${(error as Error).message}`);
+  });
+  const forget = terminal.onInterruption((interruption) => {
+    if (interruption === "SIGHUP") log.reopen();
+  });
+  const close = async () => {
+    forget();
+    const written = new AbortController();
+    await Promise.race([log.close(), terminal.timer.sleep(LOG_MS, written.signal)]);
+    written.abort();
+  };
+  return { log, close };
+}
+
+/** Reads the beginning of a path, which may have no escapes and no query. */
+function pathPrefix(text: string): string {
+  if (/^\/[\w.~/-]*$/.test(text) && !text.includes("..")) return text;
+  throw new UsageError("expected the beginning of a path, such as /v1/images");
 }
 
 /** Says what calls need and the store does not have. */

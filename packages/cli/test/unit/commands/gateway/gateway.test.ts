@@ -46,13 +46,59 @@ describe("the start of a gateway", () => {
     expect(closed.err).toBe("Stopping: calls in flight may end first\n");
   });
 
-  test("the first line names each upstream with its path", async () => {
-    const { run } = stopping();
+  test("the first line names each upstream with its path, and the store", async () => {
+    const { run, name } = stopping();
     for (const address of ["http://127.0.0.1:9/v1", "http://127.0.0.1:9"]) {
       const { out } = await run("gateway", "-u", address, ...PORT);
       expect(out).toMatch(/^Listening on http:\/\/127\.0\.0\.1:\d+, in front of .*\n$/);
-      expect(out).toContain(`in front of ${address}\n`);
+      expect(out).toContain(`in front of ${address}, with the limits of namespace ${name} in `);
+      expect(out).toContain(store.folder);
     }
+  });
+
+  test("with --json the start is an object with the store and the upstreams", async () => {
+    const { run, name } = stopping();
+    const { out } = await run("gateway", "-u", "http://127.0.0.1:9/v1", ...PORT, "--json");
+    expect(JSON.parse(out)).toEqual({
+      url: expect.stringMatching(/^http:/),
+      dashboard: null,
+      store: expect.stringContaining(store.folder),
+      namespace: name,
+      upstreams: ["http://127.0.0.1:9/v1"],
+    });
+  });
+
+  test("an upstream without a key needs no variable of the environment", async () => {
+    const { run } = store.namespace({ env: {}, onOutput: (_, stop) => stop("SIGINT") });
+    const local = ["gateway", "-u", "http://127.0.0.1:11434/v1", ...PORT];
+    expect(await run(...local)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("--keyless"),
+    });
+    expect(await run(...local, "--keyless")).toMatchObject({ code: 0 });
+    expect((await run("gateway", "--config", "x.yaml", "--keyless")).err).toContain(
+      "--keyless is for --upstream; in a file, write key: none for an upstream",
+    );
+  });
+
+  test("a path to allow is the beginning of a path, without escapes and queries", async () => {
+    const { run } = stopping();
+    const allowing = (prefix: string) =>
+      run("gateway", "-u", "http://127.0.0.1:9/v1", ...PORT, "--allow-path", prefix);
+    expect(await allowing("/v1/images")).toMatchObject({ code: 0 });
+    for (const prefix of ["v1/images", "/v1/%69mages", "/v1?x", "/v1/../files", "/v1;a"]) {
+      expect((await allowing(prefix)).err).toContain("expected the beginning of a path");
+    }
+  });
+
+  test("an access log that cannot be opened is an error at the start", async () => {
+    const { run } = stopping();
+    const file = join(store.folder, "no", "access.log");
+    const args = ["gateway", "-u", "http://127.0.0.1:9/v1", ...PORT, "--access-log", file];
+    expect(await run(...args)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("Cannot open the access log: ENOENT"),
+    });
   });
 
   test("an address of OpenAI or Anthropic without /v1 causes a warning", async () => {
