@@ -6,7 +6,7 @@
  * tests of the files that use it. Tests with similar names come first.
  */
 import { readdirSync, readFileSync } from "node:fs";
-import { basename, dirname, join, posix, relative, sep } from "node:path";
+import { dirname, join, posix, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { rooms, root } from "./entry-points.mjs";
 
