@@ -5,7 +5,7 @@ import { entryPoints, rooms } from "./scripts/entry-points.mjs";
 
 const isProduction = process.argv.includes("--production");
 
-/** What other files of a room are loaded as, besides what they are imported for. */
+/** Files of a room that are loaded by name, in addition to those that are imported. */
 const LOADED = {
   limiter: ["src/storage/dynamodb/transport/sdk-{data,streams}.ts!", "test/**/*.mjs"],
   aws: ["src/**/lambda-entry.ts!", "src/client/sdk/*.ts!"],

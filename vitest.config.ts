@@ -23,7 +23,7 @@ const compiled =
 const source = (built: string) =>
   COMPILED === undefined ? `${ROOT}${sourcePath(built)}.ts` : `${COMPILED}/${built}.js`;
 
-/** What takes minutes, or needs the machine for itself: `npm run soak:…`. */
+/** Tests that take minutes, or need the machine for themselves: `npm run soak:…`. */
 const IS_SOAK = process.env.ZAEL_SOAK !== undefined;
 
 /** Another major of the AI SDK than the one that is installed: `npm run test:ai-sdk-7`. */
@@ -43,7 +43,7 @@ const shared = {
   // CommonJS packages are imported as Node imports them, so that tests and the package agree.
   deps: { interopDefault: false },
   alias: compiled,
-  // Users hear of it once; a test run would hear of it in every worker.
+  // The SDK warns a user once; in a test run it would warn in every worker.
   // Suggested commands are the same however npm has started the tests.
   env: { AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: "true", npm_command: "" },
   testTimeout: 60_000,

@@ -139,7 +139,7 @@ function compare(revision) {
   }
 }
 
-/** The figures of one scenario, over all processes. */
+/** Formats the figures of one scenario, over all processes. */
 function lineOf(id, builds) {
   const results = Array.from({ length: processes }, (_, at) => {
     const order = at % 2 === 0 ? builds : [...builds].reverse();
@@ -218,7 +218,7 @@ async function warmUp(contenders, inFlight) {
   return count;
 }
 
-/** The logarithm of the mean ratio of rounds that followed each other. */
+/** Returns the logarithm of the mean ratio of rounds that followed each other. */
 function ratio(above, below) {
   return meanOf(above.map((value, at) => Math.log(value / below[at]))).mean;
 }
@@ -229,7 +229,7 @@ function meanOf(numbers) {
   return { mean, error: Math.sqrt(squares / (numbers.length - 1) / numbers.length) };
 }
 
-/** All keys have been seen before. */
+/** Returns a contender for which all keys have been seen before. */
 async function seasoned(limiter, names, consume) {
   const { loop } = taking(limiter, names, consume);
   await loop(names.length);
@@ -259,7 +259,7 @@ async function children(root) {
   return (await makeFamilies(root)).map(({ child }) => child);
 }
 
-/** On a table of its own, made by the same library. */
+/** Opens a limiter on a new table, made by the same library. */
 async function onDynamo({ RateLimiter, Repository }, { endpoint }, namesOf) {
   const table = `against-${randomUUID()}`;
   const options = { endpoint, timeoutMs: 20_000 };

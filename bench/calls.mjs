@@ -2,7 +2,7 @@
 
 import { Session } from "node:inspector/promises";
 
-/** Where `scripts/compile.mjs bench/dist/modules` puts the modules, a folder per room. */
+/** Folder of the modules of `scripts/compile.mjs bench/dist/modules`, with one folder per room. */
 export const MODULES = new URL("./dist/modules/", import.meta.url);
 
 /** Imports a compiled module by its path below `MODULES`. */
@@ -38,7 +38,7 @@ function calledIn({ url, functions }) {
   };
 }
 
-/** Tells a function that ran from the module itself, which begins with the file. */
+/** Whether a function ran; the module itself, which begins with the file, is none. */
 function isCalled({ functionName, ranges: [range] }) {
   return range.count > 0 && (functionName !== "" || range.startOffset > 0);
 }

@@ -31,7 +31,7 @@ export function buildEngine() {
   if (status !== 0) console.error("It could not be built: the older release from npm is used.");
 }
 
-/** The program that is measured with. */
+/** Returns the path of the local DynamoDB that is measured with. */
 export function enginePath() {
   if (existsSync(BUILT)) return BUILT;
   const require = createRequire(new URL("../test/engines/package.json", import.meta.url));
@@ -39,7 +39,7 @@ export function enginePath() {
   return join(dirname(manifest), "dynoxide");
 }
 
-/** Its name and version. The one that was built is known by its crate: it says another number. */
+/** Returns its name and version; of one that was built, the version of its crate. */
 export function engineName() {
   if (existsSync(BUILT)) return `dynoxide (${CRATE} ${VERSION})`;
   return spawnSync(enginePath(), ["--version"], { encoding: "utf8" }).stdout.trim();

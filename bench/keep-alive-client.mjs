@@ -31,8 +31,8 @@ export class KeepAliveClient {
   }
 
   /**
-   * Makes so many requests, one at a time on each connection; tells `took` how long each took. The
-   * connections share them, so that all are at work to the end.
+   * Makes `count` requests, one at a time on each connection, and calls `took` with the time of
+   * each. The connections share them, so that all are at work to the end.
    */
   async ask(count, took) {
     const work = { left: count, took };

@@ -25,7 +25,7 @@ const { values } = parseArgs({
   },
 });
 
-/** The interpreter with the Python library: the one that `npm run test:python` installs. */
+/** Returns the interpreter with the Python library, which `npm run test:python` installs. */
 function interpreter() {
   const venv = join(CACHE, `v${RELEASE}`);
   const python = join(venv, "bin", "python");
@@ -75,7 +75,7 @@ async function theirs(table, endpoint, kind) {
   return { who: `zae-limiter ${version} (Python)`, errors: failed, ...figures };
 }
 
-/** What the table has counted for a prefix of users. */
+/** Returns what the table has counted for a prefix of users. */
 async function counted(repository, prefix) {
   const ids = Array.from({ length: Number(values.users) }, (_, user) => `${prefix}-${user}`);
   const states = (await Promise.all(ids.map((id) => repository.buckets.list(id)))).flat();

@@ -8,15 +8,15 @@ const LOCAL = {
   credentials: { accessKeyId: "local", secretAccessKey: "local" },
 };
 
-/** With enough sockets for all that are in flight: fifty are its default. */
+/** Returns options of the SDK with enough sockets for all requests; its default is fifty. */
 export function sdkOptions(endpoint) {
   const requestHandler = { httpAgent: { keepAlive: true, maxSockets: 128 } };
   return { ...LOCAL, endpoint, requestHandler };
 }
 
 /**
- * Nobody reads the feed of changes here. The engine, unlike DynamoDB, looks through all of it with
- * every write, and would be twice as slow after a few thousand, for everybody who uses the table.
+ * Turns off the feed of changes of a table. The local DynamoDB, unlike the real one, searches all of
+ * the feed with every write, and would be twice as slow after a few thousand writes.
  */
 export async function withoutStream(endpoint, TableName) {
   const client = new DynamoDBClient(sdkOptions(endpoint));
@@ -25,7 +25,7 @@ export async function withoutStream(endpoint, TableName) {
   client.destroy();
 }
 
-/** 64 entities that cascade to one of 16 parents each. */
+/** Creates 64 entities that cascade to one of 16 parents each. */
 export async function makeFamilies(root) {
   for (let parent = 0; parent < 16; parent += 1) {
     await root.entities.create({ id: `parent-${parent}` });

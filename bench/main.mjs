@@ -75,7 +75,7 @@ async function rowHere(scenario) {
   return rowOf(scenario, await scenario.run(pace));
 }
 
-/** In a process of its own: what one scenario leaves on the heap would slow down the next. */
+/** Runs a row in a new process: the heap that one scenario leaves would slow down the next. */
 function rowElsewhere({ id }) {
   const folder = mkdtempSync(join(tmpdir(), "zae-limiter-bench-"));
   const json = join(folder, "row.json");

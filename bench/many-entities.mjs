@@ -33,7 +33,7 @@ async function timed(what, times, work) {
   if (!values.json) console.error(`${what} …`);
 }
 
-/** The limits of one entity, as `limits.setEntity` stores them. */
+/** Returns the limits of one entity, as `limits.setEntity` stores them. */
 function config(namespaceId, entityId) {
   const key = entityConfigKey(namespaceId, entityId, "gpt-4");
   return {

@@ -3,7 +3,7 @@
 import { performance } from "node:perf_hooks";
 import { setImmediate as untilNoTick } from "node:timers/promises";
 
-/** How long things take; `--quick` looks, it does not measure. */
+/** Numbers and times of rounds; with `--quick` they are too few for a measurement. */
 export const PACE = {
   full: { rounds: 9, roundMs: 400, warmUpMs: 800, samples: 4000 },
   quick: { rounds: 3, roundMs: 80, warmUpMs: 120, samples: 400 },
@@ -20,8 +20,8 @@ export const PACE = {
 export const COLLECTIONS = 6;
 
 /**
- * A contender has `loop(count)`, which does its work so many times, one after the other. `engineUs`
- * tells what the process of an engine has spent so far.
+ * Measures contenders in alternating rounds. A contender has `loop(count)`, which does its work
+ * `count` times, one after the other. `engineUs` returns the CPU time of an engine's process so far.
  *
  * @returns per contender: `perSecond`, `cpuUs` and `engineUs` as medians over rounds, `p50Us`,
  *   `p99Us`, `bytes`
@@ -87,7 +87,7 @@ async function warmUp(contender, pace, inFlight) {
   return Math.max(inFlight, Math.round((count * pace.roundMs) / ms));
 }
 
-/** The time of single operations, taken apart from the rounds, since looking costs time as well. */
+/** Measures single operations, apart from the rounds, since measuring costs time as well. */
 async function latencies(contender, pace, inFlight) {
   const samples = [];
   const lane = async () => {
@@ -101,7 +101,7 @@ async function latencies(contender, pace, inFlight) {
   return { p50Us: quantile(samples, 0.5), p99Us: quantile(samples, 0.99) };
 }
 
-/** Growth of the heap per operation, over few enough that nothing is collected meanwhile. */
+/** Measures the growth of the heap per operation, over too few for a garbage collection. */
 async function allocated(contender, inFlight) {
   const grown = async (count) => {
     global.gc();

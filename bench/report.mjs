@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { availableParallelism, cpus } from "node:os";
 import { engineName } from "./engine.mjs";
 
-/** One row: with a rival, `ours` and `theirs` are operations per second. */
+/** Builds one row: with a rival, `ours` and `theirs` are operations per second. */
 export function rowOf(scenario, result) {
   const [ours, theirs] = Array.isArray(result) ? result : [];
   const measured = Array.isArray(result)
@@ -26,7 +26,7 @@ export function rowOf(scenario, result) {
   return { ...row, reached: marks.every(({ reached }) => reached), summary: summaryOf(row) };
 }
 
-/** What a row comes to, in one line. */
+/** Summarizes a row in one line. */
 function summaryOf({ marks, growth, details }) {
   if (growth !== undefined) {
     return Object.entries(growth)
@@ -181,12 +181,12 @@ function duelLine({ scenario, title, ours, theirs, ratio, marks, details }) {
   return `| ${scenario} | ${title}${costsOf(details.ours)} | ${grouped(ours)} | ${grouped(theirs)} | ${ratio} | ${bound} | ${pair("cpuUs")}${addedText(details)} | ${pair("engineUs")} | ${pair("bytes")} | ${pair("p50Us")} | ${pair("p99Us")} |`;
 }
 
-/** What a limiter adds to the CPU of its server. */
+/** Formats the CPU time that a limiter adds to its server. */
 function addedText({ ours, theirs }) {
   return ours.addedUs === undefined ? "" : ` (${ours.addedUs} / ${theirs.addedUs})`;
 }
 
-/** What an operation costs in the store, as far as it was measured. */
+/** Formats the costs of an operation in the store, as far as they were measured. */
 function costsOf({ callsPerOp, wcuPerOp, rcuPerOp }) {
   const costs = Object.entries({ calls: callsPerOp, WCU: wcuPerOp, RCU: rcuPerOp })
     .filter(([, count]) => count !== undefined)

@@ -12,13 +12,13 @@ import { enginePath } from "./engine.mjs";
 
 const KEEPER = fileURLToPath(new URL("../test/engines/keeper.mjs", import.meta.url));
 
-/** A folder for a scenario. */
+/** Creates a folder for a scenario. */
 export function scratch() {
   const folder = mkdtempSync(join(tmpdir(), "zae-limiter-bench-"));
   return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-/** The quick one of the two DynamoDB engines of the tests. */
+/** Starts the faster one of the two local DynamoDB of the tests. */
 export async function startDynoxide() {
   const port = await freePort();
   const args = [KEEPER, enginePath(), "--host", "127.0.0.1", "--port", port];
@@ -33,13 +33,13 @@ export async function startDynoxide() {
   return { endpoint, stop, cpuUs: cpuOf(childOf(child.pid)) };
 }
 
-/** The one that a keeper keeps. */
+/** Returns the process that a keeper has started. */
 function childOf(pid) {
   const list = `/proc/${pid}/task/${pid}/children`;
   return existsSync(list) ? Number(readFileSync(list, "utf8").trim()) : undefined;
 }
 
-/** The time that a process has spent, in microseconds; only Linux tells. */
+/** Returns the CPU time of a process in microseconds; only Linux has it. */
 function cpuOf(pid) {
   if (pid === undefined) return undefined;
   const tasks = `/proc/${pid}/task`;
@@ -56,7 +56,7 @@ function cpuOf(pid) {
 }
 
 /**
- * A server in a process of its own, from a file that sends its port. `ask` sends it a message and
+ * Starts a server in a new process, from a file that sends its port. `ask` sends it a message and
  * waits for the answer.
  */
 export async function startServer(file, args) {
@@ -73,7 +73,7 @@ export async function startServer(file, args) {
   return { endpoint: `http://127.0.0.1:${port}`, stop, ask, cpuUs: cpuOf(child.pid) };
 }
 
-/** A contender that acquires and commits for one key after the other. */
+/** Returns a contender that acquires and commits for one key after the other. */
 export function taking(limiter, names, consume = { rpm: 1, tpm: 500 }) {
   let at = 0;
   const loop = async (count) => {

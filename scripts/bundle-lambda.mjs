@@ -11,7 +11,7 @@ import { root } from "./entry-points.mjs";
 const outdir = resolve(root, process.argv[2] ?? "dist/lambda");
 /** The file in a package, which `index.handler` finds. */
 const FILE = "index.mjs";
-/** The same bundle has to make the same package, or it would be uploaded again and again. */
+/** Fixed time of the files: an equal bundle makes an equal package, which is not uploaded again. */
 const MODIFIED = new Date(1980, 0, 1);
 
 const { outputFiles } = await build({

@@ -13,7 +13,7 @@ import { importedPackages, noticesOf } from "./notices.mjs";
 
 const outdir = resolve(root, process.argv[2] ?? "dist");
 
-/** What the packages of the rooms bring along. */
+/** Packages that the packages of the rooms contain. */
 const TAKEN_ALONG = ["@assemblyscript/loader", "base64-js"];
 /**
  * Packages that the bundle contains: the dependencies of the rooms. Any other package that the
@@ -114,8 +114,8 @@ function withProperNames(text, ours) {
 }
 
 /**
- * Gives the chunk in which the bundler looks for `require` one: CommonJS packages call it for Node's
- * own modules, and an ES module has none.
+ * Defines `require` in the chunk in which the bundler expects it: CommonJS packages call it for
+ * Node's own modules, and an ES module has none.
  */
 function withRequire(text) {
   if (!text.includes("var __require =")) return text;
@@ -135,7 +135,7 @@ function withoutIdleImports(text, helpers) {
   );
 }
 
-/** The names of the chunks that contain nothing of any source. */
+/** Returns the names of the chunks that contain nothing of any source. */
 function helperChunks({ outputs }) {
   return Object.entries(outputs)
     .filter(([, { entryPoint, inputs }]) => !entryPoint && Object.keys(inputs).length === 0)

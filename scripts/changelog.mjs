@@ -11,10 +11,10 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const KINDS = ["added", "changed", "deprecated", "removed", "fixed", "security"];
 const COLUMNS_MAX = 100;
 
-/** A mistake of the caller, to be told without a stack. */
+/** A mistake of the caller, printed without a stack. */
 export class ChangelogError extends Error {}
 
-/** The entries of a folder, each with its file, kind and text; sorted by file. */
+/** Reads the entries of a folder, each with its file, kind and text; sorted by file. */
 export function readEntries(folder) {
   const files = readdirSync(folder).filter((name) => name !== "README.md");
   return files.sort().map((name) => {
@@ -37,7 +37,7 @@ export function readEntries(folder) {
   });
 }
 
-/** CHANGELOG.md with the entries as the section of a version, above all older sections. */
+/** Adds the entries to CHANGELOG.md as the section of a version, above all older sections. */
 export function fold(changelog, entries, version, date) {
   if (!/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version)) {
     throw new ChangelogError(`expected a version such as 1.2.3, got "${version}"`);
@@ -57,7 +57,7 @@ export function fold(changelog, entries, version, date) {
   return changelog.slice(0, at) + section + changelog.slice(at);
 }
 
-/** The text of a version's section without its heading; `undefined` when there is none. */
+/** Returns the text of a version's section without its heading; `undefined` without one. */
 export function sectionOf(changelog, version) {
   const sections = changelog.split(/^(?=## \[)/m);
   const section = sections.find((each) => each.startsWith(`## [${version}]`));

@@ -1,6 +1,6 @@
 /**
  * Makes the images of the dashboard in docs/images, from `demo --dashboard` and the system's
- * Chromium. Build first. `--all DIR` shoots each page in light and dark, wide and narrow, to look at.
+ * Chromium. Build first. `--all DIR` shoots each page in light and dark, wide and narrow.
  */
 import { spawn } from "node:child_process";
 import { mkdir } from "node:fs/promises";

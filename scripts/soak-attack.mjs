@@ -1,7 +1,6 @@
 /**
- * What attackers tried, again, in at most ten minutes: random histories against an ideal bucket,
- * killed processes, a bad network, a full disk, hostile items, cascades under contention, forged
- * index keys, ids without end, two million where the machine is quick enough. Prints what was
+ * Repeats attacks in at most ten minutes: random histories against an ideal bucket, killed
+ * processes, a bad network, a full disk, hostile items, cascades under contention, forged index keys, ids without end, two million where the machine is quick enough. Prints what was
  * measured; what does not begin in time counts as failed, and so does what this machine cannot do,
  * unless `--may-skip` is given.
  */
@@ -21,7 +20,7 @@ const startedAt = Date.now();
 const scratch = mkdtempSync(join(tmpdir(), "zae-limiter-attack-"));
 
 const script = (name, ...args) => [`scripts/attack/${name}.mjs`, ...args.map(String)];
-/** The deadline of ten minutes is enough: a single test may take its share of it. */
+/** Returns the command for test files. A single test may use all of the ten minutes. */
 const tests = (project, ...files) => [
   ...[vitest, "run", "--testTimeout=300000", "--project", project],
   ...files,
@@ -93,7 +92,7 @@ async function step(title, command) {
   return code === 0 || (isSkipped && MAY_SKIP);
 }
 
-/** One after the other; returns how many did not hold. */
+/** Runs steps one after the other; returns how many failed. */
 async function lane(steps) {
   let failed = 0;
   for (const [title, command] of steps) if (!(await step(title, command))) failed += 1;

@@ -1,4 +1,4 @@
-/** What `npm install` says and leaves behind in a fresh clone, as package-lock.json decides it. */
+/** The output and the files of `npm install` in a fresh clone, as package-lock.json decides. */
 
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";

@@ -28,7 +28,7 @@ const SOURCES = [
   ...filesBelow("src"),
   ...ROOMS.flatMap((room) => filesBelow(`packages/${room}/src`)),
 ];
-/** Documents about the code as it is; the others tell how it was. */
+/** Documents about the present code; the others are about its history. */
 const MAPS = DOCUMENTS.filter((path) => !path.endsWith("CHANGELOG.md"));
 const LINK_PATTERN = /\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g;
 /** The codes at the end of a title, such as `(A190, B28)` or `(op 18, 19)`. */
@@ -230,7 +230,7 @@ function isErrorClass(value: unknown): boolean {
   return value === api.ZaeLimiterError || value.prototype instanceof api.ZaeLimiterError;
 }
 
-/** Tells whether a link of the document at `path` leads to a file, and to a heading of it. */
+/** Whether a link of the document at `path` leads to a file, and to a heading of it. */
 function leadsTo(path: string, to: string, heading: string | undefined): boolean {
   const target = to === "" ? path : normalize(join(dirname(path), to));
   if (!existsSync(target)) return false;
@@ -250,7 +250,7 @@ function codesOf(title: string): readonly string[] {
   return title.replaceAll(/(?<=op [\d, ]*), (?=\d)/g, ", op ").match(CODE_PATTERN) ?? [];
 }
 
-/** Returns the paths that a path with one list in braces stands for. */
+/** Returns the paths that a path with one list in braces means. */
 function alternativesOf(pattern: string): readonly string[] {
   const [, before = "", list, after = ""] = /^([^{]*)\{([^}]*)\}(.*)$/.exec(pattern) ?? [];
   return list?.split(",").map((each) => `${before}${each}${after}`) ?? [pattern];

@@ -1,4 +1,4 @@
-/** What `npm run house` counts, on small sources; and the one rule of it that must hold. */
+/** The figures of `npm run house`, on small sources; and the one rule of it that must hold. */
 
 import { expect, test } from "vitest";
 import { duplicatedRuns } from "../scripts/house/duplicates.mjs";

@@ -1,4 +1,4 @@
-/** The projects in `examples` run as they stand, on the sources. */
+/** The projects in `examples` run unchanged, on the sources. */
 
 import { execFile } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";

@@ -28,7 +28,7 @@ async function metricNames(): Promise<{ own: string[]; prometheus: Set<string> }
   return { own, prometheus };
 }
 
-/** Names of metrics in a query; labels stand in braces or after `by`. */
+/** Returns the names of metrics in a query; labels are in braces or after `by`. */
 function metricsIn(expression: string): string[] {
   const bare = expression.replace(/\{[^}]*\}/g, "").replace(/\bby \([^)]*\)/g, "");
   return bare.match(/\b(?:zae_limiter|db_client)_\w+/g) ?? [];

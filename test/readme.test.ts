@@ -44,7 +44,7 @@ function blocksOf(path: string): Example[] {
   });
 }
 
-/** What a block imports although the package does not export it yet. */
+/** Returns the names that a block imports although the package does not export them yet. */
 function awaited({ code }: Example): string[] {
   return [...code.matchAll(IMPORT_PATTERN)]
     .flatMap(([, names = ""]) => names.split(","))

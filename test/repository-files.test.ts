@@ -1,4 +1,4 @@
-/** What GitHub and npm read of this repository: workflows, templates, and where it is. */
+/** Files that GitHub and npm read: workflows, templates, and the address of the repository. */
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

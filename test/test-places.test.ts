@@ -1,4 +1,4 @@
-/** Where tests are and what they are called, so that a newcomer finds them. */
+/** The places and the titles of tests, so that a newcomer finds them. */
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -53,7 +53,7 @@ test("every file that is to start first is there, under the name that the order 
   expect(paths.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
 });
 
-/** What no test may contain, and what to do instead. */
+/** Texts that no test may contain, and what to do instead. */
 const RULES: readonly [string, RegExp, RegExp?][] = [
   [
     "a title ends with the codes of the behaviour and does not begin with them",

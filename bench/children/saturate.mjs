@@ -1,4 +1,4 @@
-// Acquires from one file as fast as it can, and tells how long each acquire took.
+// Acquires from one file as fast as it can, and reports how long each acquire took.
 
 import { once } from "node:events";
 import { RateLimiter } from "../dist/index.js";

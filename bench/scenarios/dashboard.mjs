@@ -7,7 +7,7 @@ const ENTITIES = 100_000;
 const LOOKS = 30;
 const PAUSE_MS = 100;
 
-/** The first answer does not wait for all buckets; the later ones come while walks go on. */
+/** Measures the overview: the first answer does not wait for all buckets. */
 async function overview() {
   const repository = await Repository.open("memory:");
   await repository.limits.setSystem(["rpm:10", "tpm:1000"]);

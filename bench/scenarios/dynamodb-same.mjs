@@ -19,7 +19,7 @@ import { limiterAt, withTable } from "./dynamodb.mjs";
 const KEYS = 256;
 const BATCH = 25;
 
-/** Bucket items as they are stored, by entity. */
+/** Reads bucket items as they are stored, by entity. */
 async function bucketsIn(client, TableName) {
   const buckets = new Map();
   let ExclusiveStartKey;
@@ -52,7 +52,7 @@ async function copied(client, table, names) {
   return copies;
 }
 
-/** What we send for an acquire of two limits that look full: expressions, names, count of values. */
+/** Builds what we send for an acquire of two limits that seem full: expressions, names, values. */
 function updateOf(TableName, { PK, SK, rf, cv, b_rpm_tk, b_tpm_tk }) {
   return {
     TableName,

@@ -41,7 +41,7 @@ export async function limiterAt(table, endpoint, options = {}) {
   return RateLimiter.open(`dynamodb://${table}`, { endpoint, timeoutMs: 20_000, ...options });
 }
 
-/** What an acquire asks of the store, so many at a time. */
+/** Counts the requests of an acquire to the store, with `inFlight` acquires at a time. */
 async function costs(table, endpoint, names, count, inFlight = 1) {
   const calls = [];
   const limiter = await limiterAt(table, endpoint, { onCall: (call) => calls.push(call) });
@@ -58,7 +58,7 @@ async function costs(table, endpoint, names, count, inFlight = 1) {
   };
 }
 
-/** The same kind of write, made by hand: two counters of one item under a condition. */
+/** Makes a similar write by hand: two counters of one item under a condition. */
 function bareUpdate(client, table, names) {
   let at = 0;
   return {
@@ -125,7 +125,7 @@ async function ddbRaw(pace) {
   });
 }
 
-/** One bucket for all: those that come while a write is under way share the next one. */
+/** Measures one bucket for all: calls during a write share the next one. */
 async function ddbHot(pace) {
   return withTable(async ({ endpoint, table, root, duelOptions }) => {
     await root.limits.setSystem(HOT);
@@ -220,7 +220,7 @@ async function ddbDeny(pace) {
   });
 }
 
-/** Eight of ten tokens a second, for a minute by the clock of the limiter. */
+/** Consumes eight of ten tokens a second, for a minute by the clock of the limiter. */
 async function ddbSteady() {
   return withTable(async ({ endpoint, table, root }) => {
     await root.limits.setSystem(["rps:100/sec"]);
@@ -234,7 +234,7 @@ async function ddbSteady() {
     const acquires = 80 * 60;
     const request = { entityId: "user", resource: "api", consume: { rps: 1 } };
     await (await limiter.acquire(request)).commit();
-    // A new bucket is looked at once more, to see whether its entity was linked meanwhile.
+    // A new bucket is read once more, in case its entity was linked at the same time.
     nowMs += 5000;
     await (await limiter.acquire(request)).commit();
     calls.length = 0;

@@ -52,8 +52,8 @@ async function byDepth(pace) {
 }
 
 /**
- * Time that passes when nobody has anything else to do: then it moves to the next who wants to
- * wake up soon. Those who would sleep for an hour are woken by others.
+ * Creates a time that passes when no call has anything else to do: then it moves to the next
+ * wake-up that is soon. Calls that would sleep for an hour are woken by others.
  */
 function virtualTime() {
   let nowMs = Date.now();
@@ -81,7 +81,7 @@ function virtualTime() {
   return { clock: () => Math.floor(nowMs), timer: { nowMs: () => nowMs, sleep }, advance };
 }
 
-/** All stand in one line; the CPU until the last is served, per waiter. */
+/** Queues all calls, and measures the CPU per waiter until the last is served. */
 async function byWaiters(pace) {
   const found = {};
   const counts = pace.rounds > 3 ? [1, 100, 1000, 10_000] : [1, 100, 1000];

@@ -6,7 +6,7 @@ import { startServer } from "../support.mjs";
 
 const CONNECTIONS = 32;
 const CHILD = "./children/http-server.mjs";
-/** A server that runs for hours has compiled everything; it takes so many requests until then. */
+/** Requests until a server has compiled everything, as one that runs for hours has. */
 const WARM_UP_REQUESTS = 15_000;
 /** In the first rounds the engine still replaces code that it has compiled; they do not count. */
 const WARM_UP_ROUNDS = 3;
@@ -21,7 +21,7 @@ const BARE_PROCESSES = 2;
 /** The machine becomes slower and faster within seconds: many short rounds rather than few. */
 const FULL = { rounds: WARM_UP_ROUNDS + 12, roundMs: 80 };
 
-/** A server in a process of its own; it and the client each have a core where there are two. */
+/** Starts a server in a new process; with two cores it and the client have one each. */
 async function started(framework, limiter) {
   const { endpoint, stop, cpuUs, ...server } = await startServer(CHILD, [framework, limiter]);
   const client = new KeepAliveClient(endpoint, CONNECTIONS);
@@ -74,7 +74,7 @@ function orderOf(limiter) {
   return [...pairs.flat(), ...bare];
 }
 
-/** Every server in every round, and the other way round in every second one. */
+/** Measures every server in every round, in reverse order in every second one. */
 async function measured(servers, { rounds, roundMs }) {
   const { perSecond } = await servers[0].ask(CONNECTIONS * 20);
   const count = Math.max(CONNECTIONS, Math.round((perSecond * roundMs) / 1000));
@@ -104,7 +104,7 @@ async function figuresOf(rounds, servers, kind, { samples }) {
   };
 }
 
-/** The mean over the processes of one kind, each being the median over its rounds. */
+/** Returns the mean over the processes of one kind, of the median over the rounds of each. */
 function meanOf(rounds, servers, kind, name) {
   const counted = rounds.slice(rounds.length > WARM_UP_ROUNDS ? WARM_UP_ROUNDS : 0);
   const figures = servers

@@ -15,13 +15,13 @@ const CHILD = "./children/llm-gateway.mjs";
 const PAIRS = 3;
 /** The machine becomes slower and faster within seconds: many short rounds rather than few. */
 const PACE = { rounds: 15, roundMs: 100, samples: 1000 };
-/** A server that runs for hours has compiled everything; it takes so many requests until then. */
+/** Requests until a server has compiled everything, as one that runs for hours has. */
 const WARM_UP_REQUESTS = 15_000;
 const prompt = { model: "gpt-4o", messages: [{ role: "user", content: "word ".repeat(200) }] };
 const body = JSON.stringify(prompt);
 const headers = { "content-type": "application/json", authorization: "Bearer sk-bench" };
 
-/** The gateway is a command and no entry point of the package, so it is bundled here. */
+/** Bundles the gateway, which is a command and no entry point of the package. */
 async function bundleGateway() {
   const packages = fileURLToPath(new URL("../../packages", import.meta.url));
   const rooms = ["gateway", "limiter"].map((room) => [
@@ -44,7 +44,7 @@ async function bundleGateway() {
   });
 }
 
-/** A proxy in a process of its own, which counts the requests that it gets. */
+/** Starts a proxy in a new process, which counts the requests that it gets. */
 async function proxy(kind, port) {
   const { endpoint, cpuUs, stop } = await startServer(CHILD, [kind, port]);
   const dispatcher = new Agent({ connections: IN_FLIGHT, pipelining: 1 });
@@ -90,7 +90,7 @@ async function proxying(pace) {
   }
 }
 
-/** The median of each figure. */
+/** Returns the median of each figure. */
 function mediansOf(results) {
   const names = Object.keys(results[0]);
   return Object.fromEntries(names.map((name) => [name, median(results.map((each) => each[name]))]));

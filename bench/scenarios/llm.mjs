@@ -1,4 +1,4 @@
-/** What `limitFetch` adds to a call, in this process: the upstream answers without a socket. */
+/** The cost of `limitFetch` per call, in this process: the upstream answers without a socket. */
 
 import { RateLimiter } from "../dist/index.js";
 import { limitFetch } from "../dist/limiter/llm/index.js";
@@ -35,7 +35,7 @@ async function plain() {
   return new Response(answer, { headers: { "content-type": "application/json" } });
 }
 
-/** One event per chunk, which is the worst case. */
+/** Streams one event per chunk, which is the worst case. */
 async function streamed() {
   let sent = 0;
   const body = new ReadableStream(

@@ -32,7 +32,7 @@ function consuming(rival, names) {
   };
 }
 
-/** Everybody has seen every key before. */
+/** Measures contenders that have all seen every key before. */
 async function fought(contenders, pace) {
   for (const contender of contenders) await contender.loop(KEYS);
   return duel(contenders, pace);
@@ -98,7 +98,7 @@ async function memDeny(pace) {
   return results;
 }
 
-/** What a key costs, and what so many keys do to the time of an acquire. */
+/** Measures the memory of a key, and the time of an acquire with a million keys. */
 async function mem1m(pace) {
   const count = pace.rounds > 3 ? 1_000_000 : 100_000;
   const names = keys(count);

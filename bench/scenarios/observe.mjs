@@ -1,4 +1,4 @@
-/** What telemetry costs per acquire: without it, and with the real SDK. */
+/** The cost of telemetry per acquire: without it, and with the real SDK. */
 
 import {
   AggregationTemporality,
@@ -23,7 +23,7 @@ function meter() {
   return { meter: provider.getMeter("bench"), end: () => provider.shutdown() };
 }
 
-/** CPU time per acquire and commit: the least of some rounds, since other work only adds. */
+/** Measures CPU time per acquire and commit: the least of some rounds, since other work adds. */
 async function cpuUs(limiter, names, rounds) {
   let least = Number.POSITIVE_INFINITY;
   for (let round = 0; round <= rounds; round += 1) {
@@ -39,7 +39,7 @@ async function cpuUs(limiter, names, rounds) {
   return least;
 }
 
-/** One after the other: the channels are the process's, so an observed limiter slows all others. */
+/** Measures one after the other: an observed limiter slows all others of the process. */
 async function memObserve(pace) {
   const limiter = await RateLimiter.open("memory:");
   await limiter.repository.limits.setSystem(["rpm:1000000/sec"]);
@@ -55,7 +55,7 @@ async function memObserve(pace) {
   return { offUs, onUs, afterUs };
 }
 
-/** The same work with a listener, which is there only while the work is done. */
+/** Returns a contender with a listener that exists only while the work is done. */
 function heard(contender, limiter, meter) {
   let loops = 0;
   let stop;
@@ -70,7 +70,7 @@ function heard(contender, limiter, meter) {
   };
 }
 
-/** CPU time of this process per acquire and commit on a table, in alternating rounds. */
+/** Measures CPU time of this process per acquire and commit on a table, in alternating rounds. */
 async function tableObserve(pace) {
   return withTable(async ({ endpoint, table, duelOptions }) => {
     const limiter = await limiterAt(table, endpoint);

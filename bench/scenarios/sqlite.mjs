@@ -29,7 +29,7 @@ async function ourTaking(path, names) {
   return { loop, close: () => limiter.close() };
 }
 
-/** The limiter that counts one limit in fixed windows. */
+/** Opens the rival, which counts one limit in fixed windows. */
 async function rivalTaking(path, names) {
   const database = open(path);
   const rival = await new Promise((resolve, reject) => {
@@ -58,7 +58,7 @@ async function rivalTaking(path, names) {
   return { loop, close: () => database.close() };
 }
 
-/** A statement that writes as much as ours keeps of two limits, and decides nothing. */
+/** Prepares a statement that writes as much as ours for two limits, and decides nothing. */
 function bareUpdating(path, names) {
   const database = open(path);
   database.exec("CREATE TABLE buckets (key TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID");
@@ -105,7 +105,7 @@ async function sqlRaw(pace) {
   return results;
 }
 
-/** How many times the CPU of ours the others need, 64 in flight; and ours, one at a time. */
+/** Compares the CPU with 64 in flight, and of ours with one at a time. */
 async function sql64(pace) {
   const { folder, remove } = scratch();
   const names = keys(KEYS);
@@ -127,7 +127,7 @@ async function sql64(pace) {
   };
 }
 
-/** Both ask as fast as they can; nobody may starve. */
+/** Runs two processes as fast as they can; neither may starve. */
 async function sql2p(pace) {
   const { folder, remove } = scratch();
   const path = join(folder, "shared.db");

@@ -1,7 +1,7 @@
 import express from "express";
 import { rateLimit } from "zae-limiter/express";
 
-/** Stands for a call to a model: the answer, and what it cost. */
+/** Simulates a call to a model: returns the answer and its cost. */
 const callModel = async (text) => ({ answer: text.toUpperCase(), tokens: text.length });
 
 const app = express();

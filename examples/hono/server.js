@@ -2,7 +2,7 @@ import { serve } from "@hono/node-server";
 import { Hono } from "hono";
 import { rateLimit } from "zae-limiter/hono";
 
-/** Stands for a call to a model: the answer, and what it cost. */
+/** Simulates a call to a model: returns the answer and its cost. */
 const callModel = async (text) => ({ answer: text.toUpperCase(), tokens: text.length });
 
 const app = new Hono();

@@ -16,7 +16,7 @@ const limited = rateLimit(
   },
 );
 
-/** The handler of an HTTP API (payload format 2.0), or of a function URL. */
+/** Handles requests of an HTTP API (payload format 2.0), or of a function URL. */
 export async function handler({ rawPath, headers, body, requestContext }) {
   const { domainName, http } = requestContext;
   const url = `https://${domainName}${rawPath}`;

@@ -18,7 +18,7 @@ const TOKENS_PER_CHUNK = 40;
 
 const between = (random, [low, high]) => low + random() * (high - low);
 
-/** One call: the lease is open while the answer comes. */
+/** Makes one call; the lease is open until the answer is complete. */
 async function chat(session, tokens) {
   const models = Object.keys(MODELS);
   const resource = models[Math.floor(session.random() * models.length)];

@@ -2,13 +2,13 @@
 
 import { RateLimiter } from "zae-limiter";
 
-// Stands in for the call that costs something.
+// Simulates the call that costs something.
 const callModel = async (prompt) => ({ text: prompt.toUpperCase(), tokens: 10 * prompt.length });
 
 const limiter = await RateLimiter.open("memory:");
 await limiter.repository.limits.setSystem(["rpm:3", "tpm:1000"]);
 
-/** What each call came to. */
+/** Outcome of each call. */
 export const outcomes = [];
 for (let call = 1; call <= 5; call += 1) {
   const decision = await limiter.tryAcquire({

@@ -1,6 +1,6 @@
 import { rateLimit } from "zae-limiter/express";
 
-/** Koa has the request and the response of `node:http` in its context. */
+/** Returns a middleware; Koa has the request and the response of `node:http` in its context. */
 export function koaRateLimit(options) {
   const limit = rateLimit(options);
   return async (ctx, next) => {

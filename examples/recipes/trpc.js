@@ -1,7 +1,7 @@
 import { TRPCError } from "@trpc/server";
 import { RateLimitExceeded } from "zae-limiter";
 
-/** A middleware of procedures: `t.procedure.use(limited(t, limiter))`. */
+/** Returns a middleware of procedures: `t.procedure.use(limited(t, limiter))`. */
 export function limited(t, limiter) {
   return t.middleware(async ({ ctx, next, path }) => {
     const request = { entityId: ctx.userId, resource: path, consume: { rpm: 1 } };

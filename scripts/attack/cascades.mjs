@@ -20,7 +20,7 @@ const KEYS = 12;
 const CALLS = 300;
 /** For so long a state that the store has shown may refuse. */
 const BOUND_MS = 1000;
-/** Of a round; its calls ask for 900 in all. */
+/** Tokens of each level in a round; its calls ask for 900 in all. */
 const CAPACITY = { org: 540, project: 150, key: 55 };
 
 const legsOf = (round, key) => [
@@ -32,7 +32,7 @@ const legsOf = (round, key) => [
 /** The statuses of refusals that cached states decided. */
 const fromCache = new WeakSet();
 
-/** One hierarchy, with the limits of each level. */
+/** Creates a hierarchy, with the limits of each level. */
 async function build({ entities, limits }, round) {
   const create = async (id, parentId, capacity) => {
     await entities.create({ id, ...(parentId && { parentId, cascade: true }) });
@@ -48,7 +48,7 @@ async function build({ entities, limits }, round) {
   }
 }
 
-/** All callers at once; returns every call with its answer and its time. */
+/** Starts all callers at once; returns every call with its answer and its time. */
 async function storm(limiters, round, random) {
   const done = [];
   const failures = [];
@@ -74,7 +74,7 @@ async function storm(limiters, round, random) {
   return { done, failures };
 }
 
-/** What calls consumed, or held, by level. */
+/** Keeps the amounts that calls consumed, or held, by level. */
 class Book {
   #sums = new Map();
 
@@ -95,7 +95,7 @@ class Book {
   }
 }
 
-/** The refusals that were wrong, and those of them that nothing explains. */
+/** Counts the refusals that were wrong, and those of them that nothing explains. */
 function wrongRefusals(round, done) {
   const refused = done.filter(({ granted }) => !granted);
   const granted = done.filter(({ granted }) => granted);

@@ -73,14 +73,14 @@ async function fillAndFree(caller, time, sums) {
   if (caller.degraded > before) sums.full += 1;
   await caller.call(time, CALLS);
   rmSync(filler);
-  // The first calls after it may still be told that the disk was full.
+  // The first calls after it may still get the error of the full disk.
   await caller.call(time, 20);
   const freed = caller.degraded;
   await caller.call(time, CALLS);
   if (caller.degraded === freed) sums.recovered += 1;
 }
 
-/** Calls, and keeps the books of what it was told. */
+/** Makes calls, and adds up the answers. */
 class Caller {
   calls = 0;
   counted = 0;

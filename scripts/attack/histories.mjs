@@ -129,7 +129,7 @@ class History {
     return undefined;
   }
 
-  /** At the end of a history on a store whose buckets have not gone. */
+  /** Compares the totals at the end of a history, on a store whose buckets have not gone. */
   async total() {
     const states = await this.limiter.repository.buckets.list(this.entityId);
     const ideal = this.ideal.shown();

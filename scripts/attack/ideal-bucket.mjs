@@ -43,7 +43,7 @@ export class IdealBucket {
     return { fits: waitMs === 0, waitMs };
   }
 
-  /** Below zero refunds. */
+  /** Consumes the amounts, and refunds those below zero. */
   consume(amounts) {
     for (const [name, amount] of Object.entries(amounts)) {
       const limit = this.#limits.get(name);
@@ -53,7 +53,7 @@ export class IdealBucket {
     }
   }
 
-  /** Whole tokens, rounded down, and all that was consumed. */
+  /** Returns whole tokens, rounded down, and all that was consumed. */
   shown() {
     return new Map(
       [...this.#limits].map(([name, { period, level, consumed }]) => [

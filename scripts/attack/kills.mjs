@@ -16,7 +16,7 @@ const seed = Number(process.argv[3] ?? Date.now() % 1_000_000_007);
 const PROCESSES = 4;
 const TAKER = fileURLToPath(new URL("taker.mjs", import.meta.url));
 
-/** One life of a process: how much it was granted and refused before it was killed. */
+/** Starts a process and kills it; returns how much it was granted and refused. */
 async function life(url, entityId, options, lifeMs) {
   const args = [TAKER, url, entityId, JSON.stringify(options)];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "ignore"] });

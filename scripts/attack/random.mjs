@@ -1,4 +1,4 @@
-/** The same numbers in every run with the same seed. */
+/** Returns a source of numbers that are equal in every run with this seed. */
 export function seeded(seed) {
   let state = seed >>> 0;
   const next = () => {

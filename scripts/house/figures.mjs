@@ -1,4 +1,4 @@
-/** What `npm run house` says about sizes: rooms, crowded folders, long files, small ones. */
+/** Figures of `npm run house` about sizes: rooms, crowded folders, long files, small ones. */
 import { dirname } from "node:path/posix";
 import { groupBy } from "./sources.mjs";
 

@@ -52,13 +52,13 @@ function kindAt(lines, at, text) {
   return isImport(lines, at) ? "import" : "code";
 }
 
-/** Tells whether the comment or the import of a line goes on in the next one. */
+/** Whether the comment or the import of a line goes on in the next one. */
 function isUnfinished(kind, text) {
   if (kind === "comment") return !text.startsWith("//") && !text.includes("*/");
   return kind === "import" && !text.endsWith(";");
 }
 
-/** Tells whether an import starts in the line; an export counts when it names another file. */
+/** Whether an import starts in the line; an export counts when it names another file. */
 function isImport(lines, at) {
   if (!IMPORT_START.test(lines[at])) return false;
   const end = lines.findIndex((line, index) => index >= at && line.endsWith(";"));

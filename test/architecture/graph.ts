@@ -1,5 +1,5 @@
 /**
- * What follows from all imports together: cycles, dead files, and what loading the package loads.
+ * Rules about all imports together: cycles, dead files, and what loading the package loads.
  */
 
 import { sourcePath } from "../../scripts/entry-points.mjs";

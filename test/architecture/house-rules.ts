@@ -22,7 +22,15 @@ export const AWAITED: readonly string[] = [
 ];
 
 /** Folders whose comments follow the rule of plain comments; the list grows until it has all. */
-export const PLAIN_FOLDERS: readonly string[] = ["packages/simulator/", "packages/testing/"];
+export const PLAIN_FOLDERS: readonly string[] = [
+  "bench/",
+  "examples/",
+  "packages/simulator/",
+  "packages/testing/",
+  "scripts/",
+  "src/",
+  "test/",
+];
 
 /** Texts that need one of the unwanted words. */
 export const QUOTES: readonly Quote[] = [
@@ -127,13 +135,13 @@ const environmentPlaces: Place = {
   allowed: [
     "packages/limiter/src/repository/environment.ts",
     "packages/cli/src/",
-    // A Lambda function is told everything by its environment.
+    // A Lambda function gets all its options from its environment.
     "packages/aws/src/aggregator/lambda.ts",
     "packages/aws/src/limits-resource/lambda.ts",
   ],
 };
 
-/** What may stand nowhere. */
+/** Words that are allowed nowhere. */
 const nowhere: readonly Place[] = [
   { rule: "no any", pattern: /(?<![.\w])any\b(?!\s*[(:])/g, within: "words", allowed: [] },
   {

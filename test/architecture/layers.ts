@@ -1,6 +1,6 @@
 /**
  * The arrows of the design. A room imports the rooms that its manifest states, and no circle of
- * manifests exists. Inside the limiter each folder is a layer, and layers look only downwards.
+ * manifests exists. Inside the limiter each folder is a layer, and imports only lower layers.
  */
 
 import { type Import, importsOf } from "./imports.ts";
@@ -38,7 +38,7 @@ const TYPE_EXCEPTIONS: Readonly<Record<string, string>> = {
   "packages/limiter/src/buckets/embedded/sqlite-table.ts": "storage/sqlite",
 };
 
-/** What the checkers of the simulator judge, and therefore must not use. */
+/** The checkers of the simulator, which must not use what they judge. */
 const CHECKERS = "packages/simulator/src/checkers/";
 const JUDGED = ["core", "buckets", "acquire", "records"];
 

@@ -1,4 +1,4 @@
-/** Words that may stand only in certain places, or nowhere. */
+/** Words that are allowed only in certain places, or nowhere. */
 
 import { lineAt, type SourceFile, type Violation } from "./source.ts";
 
@@ -6,7 +6,7 @@ import { lineAt, type SourceFile, type Violation } from "./source.ts";
 export interface Place {
   readonly rule: string;
   readonly pattern: RegExp;
-  /** Where to look: in the code without comments, without strings too, or in the whole text. */
+  /** The text to search: the code without comments, also without strings, or all of it. */
   readonly within: "code" | "words" | "text";
   /** Paths, or folders that end in a slash. */
   readonly allowed: readonly string[];
@@ -14,7 +14,7 @@ export interface Place {
 
 const LINES_MAX = 400;
 
-/** Files where a word stands that should not, and files that are too long. */
+/** Returns the files with a word that is not allowed there, and those that are too long. */
 export function placeViolations(
   files: readonly SourceFile[],
   places: readonly Place[],

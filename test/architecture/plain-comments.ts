@@ -13,11 +13,14 @@ const OPENING = /^(?:What|Of|By|The same|Where|Those)\b/;
 /** Third person, or a question that the result answers. `Its` and `This` end in `s` as well. */
 const VERB = /^(?:(?!Its\b|This\b|Is\b|Has\b|As\b|Always\b)[A-Z][a-z-]*s\b|Whether\b|@)/;
 
-/** Verbs for acts that have a technical verb, and "so many" for a number that has a name. */
+/** Verbs for acts that have a technical verb, and vague numbers. */
 const PRIVATE =
   /\b(?:tells?|told|telling|hears?|heard|weighs?|weighed|stands?|stood|relieves?|(?:bring|come)s? about|looks?(?! up\b| like\b)|looked(?! up\b| like\b)|so (?:many|much))\b/gi;
 
 const COMMENT = /\/\*[\s\S]*?\*\/|(?<![:"'`\w])\/\/[^\n]*/g;
+
+/** Helpers of tests may be named by the thing that they return. */
+const TESTS = /(?:^|\/)test\//;
 
 /** The start of the declaration of a function or a method; getters are values. */
 const FUNCTION = new RegExp(
@@ -41,7 +44,7 @@ export function commentViolations(files: readonly TextFile[]): Violation[] {
       const opening = OPENING.exec(sentence)?.[0];
       if (opening !== undefined) found.push(at(`has a doc comment that begins with ${opening}`));
       const next = text.slice(index + comment.length).trimStart();
-      if (FUNCTION.test(next) && !VERB.test(sentence)) {
+      if (!TESTS.test(path) && FUNCTION.test(next) && !VERB.test(sentence)) {
         const [first] = sentence.split(/\s/, 1);
         found.push(at(`has a doc comment of a function that begins with "${first}", not a verb`));
       }

@@ -95,7 +95,7 @@ interface Piece {
   readonly text: string;
 }
 
-/** What may hide words. A regular expression can only stand where a value may begin. */
+/** Texts that may hide words. A regular expression is possible only where a value may begin. */
 const HIDING: readonly [Kind, RegExp][] = [
   ["comment", /^#!.*/y],
   ["comment", /\/\/[^\n]*/y],

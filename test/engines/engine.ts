@@ -2,7 +2,7 @@
 
 export interface Engine {
   readonly name: "dynoxide" | "dynamodb-local";
-  /** Where it answers; absent when it was skipped. */
+  /** The address at which it answers; absent when it was skipped. */
   readonly endpoint?: string;
   /** Why it does not run here. */
   readonly skipped?: string;

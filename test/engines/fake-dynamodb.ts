@@ -20,7 +20,7 @@ export interface FakeRequest {
   readonly text: string;
 }
 
-/** The fields of requests that tests look at. */
+/** The fields of requests that tests check. */
 interface FakeBody {
   readonly ClientRequestToken?: string;
   readonly ReturnConsumedCapacity?: string;
@@ -33,7 +33,7 @@ interface FakeBody {
 }
 
 /**
- * What to answer: a body, an error by its name, something that depends on the request, or something
+ * An answer: a body, an error by its name, something that depends on the request, or something
  * to do with the bare connection.
  */
 export type FakeAnswer =

@@ -43,7 +43,7 @@ export function examplesOf(file: SourceFile): Example[] {
   });
 }
 
-/** A comment at the margin belongs to what follows; an indented one to what it stands in. */
+/** Returns the owner of a comment: at the margin the next declaration, else the one around it. */
 function ownerAt(file: SourceFile, start: number, end: number): string {
   const atMargin = start === 0 || file.text[start - 1] === "\n";
   const declarations = [...file.text.matchAll(DECLARATION_PATTERN)];

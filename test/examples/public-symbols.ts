@@ -1,4 +1,4 @@
-/** What the entry points of the package export, and what of it must be shown in an example. */
+/** The exports of the entry points of the package, and which of them need an example. */
 
 import { importedFile } from "../architecture/imports.ts";
 import type { SourceFile } from "../architecture/source.ts";
@@ -8,7 +8,7 @@ export interface PublicSymbol {
   readonly name: string;
   readonly path: string;
   readonly kind: string;
-  /** What a class extends. */
+  /** Name of the class that a class extends. */
   readonly base: string | undefined;
 }
 

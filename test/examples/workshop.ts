@@ -12,7 +12,7 @@ import type { Example } from "./extract.ts";
 /** The compiled sources, where `npm test` has made them. */
 const COMPILED = process.env.ZAEL_COMPILED;
 
-/** What an example printed at each of its `console.log`, and what its comments promise. */
+/** Output of an example at one of its `console.log`, and the output that its comment promises. */
 export interface Printed {
   readonly line: number;
   readonly text: readonly string[];
@@ -115,7 +115,7 @@ export class Workshop {
   }
 }
 
-/** `example-3.mts(2,7): error …` is a line of the source file that example 3 stands in. */
+/** `example-3.mts(2,7): error …` is a line of the source file that contains example 3. */
 function atSource(message: string, examples: readonly Example[]): string {
   return message.replace(/^.*example-(\d+)\.mts\((\d+),(\d+)\)/, (whole, index, line) => {
     const example = examples[Number(index)];

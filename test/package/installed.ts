@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 /** Not in a fresh clone, and nothing that a build needs. */
 const LEFT_OUT: ReadonlySet<string> = new Set(["node_modules", "dist", ".git", ".zae-limiter"]);
-/** What npm and vitest tell their children would make the commands here behave differently. */
+/** Variables of npm and vitest for their children, which would change the commands here. */
 const INHERITED_PATTERN =
   /^(npm_package_|npm_lifecycle_|npm_config_local_prefix$|VITEST|NODE_|FORCE_COLOR|NO_COLOR|CI$)/;
 
@@ -26,7 +26,7 @@ export interface Installed {
   readonly project: string;
   /** The files in the tarball. */
   readonly files: readonly string[];
-  /** What the installation said. */
+  /** Result of the installation. */
   readonly installation: Ran;
   /** Runs a command in the project, with a temporary folder of its own. */
   run(command: string, ...args: string[]): Promise<Ran>;
@@ -34,7 +34,7 @@ export interface Installed {
   script(name: string, text: string, ...flags: string[]): Promise<Ran>;
   /** Installs another package into the project. */
   install(name: string): Promise<void>;
-  /** What commands have left in their temporary folder. */
+  /** Lists the files that commands have left in their temporary folder. */
   leftovers(): Promise<string[]>;
   remove(): Promise<void>;
 }

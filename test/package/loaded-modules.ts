@@ -1,4 +1,4 @@
-/** The modules that a program loads, which tell what it would have to have installed. */
+/** The modules that a program loads, and so the packages that it needs installed. */
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** What both libraries have in common, with release 0.10.3 of the Python library. */
+/** Common behaviour of both libraries, with release 0.10.3 of the Python library. */
 
 import { describeBasics } from "./basics.ts";
 

@@ -1,4 +1,4 @@
-/** What both releases of the Python library and ours have in common, in both directions. */
+/** Common behaviour of both releases of the Python library and ours, in both directions. */
 
 import { describeEngines } from "@zae-limiter/test-engines/engines.ts";
 import { expect, it } from "vitest";

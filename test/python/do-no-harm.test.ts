@@ -1,4 +1,4 @@
-/** What Python 0.17 stores and this version does not enforce: refused by name, never undone. */
+/** Settings of Python 0.17 that this version does not enforce: refused by name, never undone. */
 
 import { ResourceDisabled } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { UnsupportedLimitError } from "@zae-limiter/limiter/domain/errors/unsupported-limit.ts";

@@ -36,7 +36,7 @@ describeEngines("policies next to Python 0.17.0", (engine) => {
     await guarded.open(table.place.table, gate.endpoint, repo.namespaceName, true);
   }
 
-  /** What the client has asked IAM for since. */
+  /** Returns the permissions that the client has needed since. */
   const usedSince = (from: number) =>
     [...new Set(gate.accesses.slice(from).map(({ action }) => action))].sort();
 

@@ -60,13 +60,13 @@ export class SharedTable {
     return { table: this.#table, endpoint: this.#endpoint };
   }
 
-  /** What is stored, past both libraries. */
+  /** The stored items, without either library. */
   get items(): DynamoItemStore {
     if (this.#items === undefined) throw new Error("The table is not there yet");
     return this.#items;
   }
 
-  /** A client of each library in a new namespace. Ours caches no limits, unless told to. */
+  /** A client of each library in a new namespace. Ours caches no limits by default. */
   async open(configCacheTtlSeconds = 0): Promise<Both> {
     const namespace = newName();
     await this.#root?.namespaces.register(namespace);
@@ -101,7 +101,7 @@ export class SharedTable {
     return out;
   }
 
-  /** What the stream of the table says about the buckets of a namespace, as Lambda has it. */
+  /** Reads the stream records of the buckets of a namespace, in the form that Lambda gets. */
   async bucketRecords({ repo }: Both): Promise<StreamRecord[]> {
     const records = await streamRecords(this.#table, this.#endpoint);
     const prefix = `${repo.namespaceId}/BUCKET#`;

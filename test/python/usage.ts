@@ -68,7 +68,7 @@ export async function aggregateByOurs(table: SharedTable, both: Both): Promise<v
   expect(await handler({ Records })).toEqual({ batchItemFailures: [] });
 }
 
-/** The same with the handler of Python. */
+/** Aggregates usage with the handler of Python. */
 export async function aggregateByPython(table: SharedTable, both: Both): Promise<void> {
   const { errors } = await both.python.aggregate(table.place, await table.bucketRecords(both));
   expect(errors).toEqual([]);

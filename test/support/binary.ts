@@ -29,7 +29,7 @@ export interface Ran {
 }
 
 export interface RunOptions {
-  /** What is piped in; nothing when absent. */
+  /** Text that is piped in; nothing when absent. */
   readonly input?: string;
   /** The input stays open, and nothing comes. */
   readonly keepsAsking?: true;
@@ -62,7 +62,7 @@ export class Binary {
   }
 }
 
-/** What a process says until its end. */
+/** Collects the output of a process until its end. */
 export async function collect(child: ChildProcess): Promise<Ran> {
   const said = { out: "", err: "" };
   child.stdout?.setEncoding("utf8").on("data", (text: string) => {
@@ -92,7 +92,7 @@ export class CliStore {
     return this.#namespace;
   }
 
-  /** The same namespace through the library. */
+  /** The namespace through the library. */
   get repository(): Repository {
     if (this.#opened === undefined) throw new Error("The store is not open yet");
     return this.#opened;
@@ -114,7 +114,7 @@ export class CliStore {
     return this.binary.start(args, this.#situated(options));
   }
 
-  /** What a command prints with `--json`; it must succeed. */
+  /** Returns what a command prints with `--json`; it must succeed. */
   async json<T = unknown>(...args: readonly string[]): Promise<T> {
     const { code, out, err } = await this.run(...args, "--json");
     if (code !== 0) throw new Error(`${args.join(" ")} ended with ${code}: ${err}`);

@@ -26,7 +26,7 @@ export function builtSources(): Build {
 }
 
 /**
- * Compiles each source to a file of its own, for tests that look at the modules a process loads.
+ * Compiles each source to a file of its own, for tests of the modules that a process loads.
  * By default inside node_modules, so that the packages are found from there.
  */
 export async function compileSources(

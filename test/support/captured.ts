@@ -13,7 +13,7 @@ export interface Circumstances {
   /** The answers to questions, in order; without more answers stdin is not a terminal. */
   readonly answers?: readonly boolean[];
   readonly env?: Readonly<Record<string, string>>;
-  /** Whether a person looks; then there are colours, unless `NO_COLOR` is set. */
+  /** Whether the output is a terminal; then there are colours, unless `NO_COLOR` is set. */
   readonly isTerminal?: boolean;
   readonly columns?: number;
   readonly rows?: number;

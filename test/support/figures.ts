@@ -1,4 +1,4 @@
-/** What tests measure under `npm run soak:attack`, which names a file for it. */
+/** Figures that tests measure under `npm run soak:attack`, which names a file for them. */
 
 import { appendFileSync } from "node:fs";
 

@@ -7,7 +7,7 @@ const COMPILED = process.env.ZAEL_COMPILED;
 const SOURCES = COMPILED
   ? `${COMPILED}/`
   : fileURLToPath(new URL("../../packages/", import.meta.url));
-/** What the loader of the tests wraps each export in: reading an import is no call. */
+/** The function around each export by the loader of the tests: reading an import is no call. */
 const EXPORT = /^\(\) ?=> ?\{ ?try ?\{ ?return \w+;? ?\} ?catch ?\{ ?\}/;
 
 /** Returns the paths, beginning with their room, sorted. */

@@ -2,7 +2,7 @@
 
 import type { Item, Key } from "@zae-limiter/limiter/storage/item.ts";
 
-/** Where the forger puts its items: a key of each kind that a policy lets a tenant write. */
+/** Keys of the forged items: one of each kind that a policy lets a tenant write. */
 export const KEYS_OF_THE_FORGER = [
   {
     name: "keys of entities",

@@ -100,7 +100,7 @@ export const SOUND_ITEMS: readonly Item[] = [
   },
 ];
 
-/** What an attribute may turn into. */
+/** Values that replace an attribute. */
 const VALUES: readonly (() => Value)[] = [
   () => 0,
   () => -1,
@@ -167,7 +167,7 @@ export function hostileItem(random: Random, kind?: number): Item {
 }
 
 /**
- * The same item in a form that a store of ours accepts: it refuses to write such numbers itself.
+ * Returns an item in a form that a store of ours accepts: it refuses to write such numbers itself.
  */
 export function storable(item: Item): Item {
   const parts = Object.entries(item).map(([name, value]) => [

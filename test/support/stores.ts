@@ -22,7 +22,7 @@ import { counted } from "./counted.ts";
 /** The databases share the machine with other tests, so deadlines prove nothing here. */
 const TIMEOUT_MS = 20_000;
 
-/** Where items are, and how a repository gets there. */
+/** A place with items, and how a repository is opened there. */
 interface Place {
   /** The items underneath, past all records. */
   readonly items: ItemStore;

@@ -79,7 +79,7 @@ export class Table {
   }
 }
 
-/** What is done in the background is only done when a test says so. */
+/** A timer whose background work runs only when a test starts it. */
 export interface BusyTimer extends Timer {
   readonly isIdle: boolean;
   wake(): void;

@@ -24,7 +24,7 @@ export function itUnless(reason: Reason): typeof it {
   return Object.assign(skipped, { each }) as unknown as typeof it;
 }
 
-/** The same for `describe`; the tests inside are listed as skipped. */
+/** Returns `describe`, or, with a reason, one that lists the tests inside as skipped. */
 export function describeUnless(reason: Reason): typeof describe {
   if (reason === false || reason === undefined) return describe;
   const skipped = (title: string, suite: () => void) => describe.skip(titled(title, reason), suite);

@@ -65,7 +65,7 @@ export class Visitor {
     const { origin } = new URL(served.url);
     page.on("pageerror", (error) => problems.push(String(error)));
     page.on("console", (message) => {
-      // A refused request is logged by the browser, and the test looks at what the page says.
+      // A refused request is logged by the browser, and the test checks the page.
       const isRefusal = message.text().startsWith("Failed to load resource");
       if (message.type() === "error" && !isRefusal) problems.push(message.text());
     });

@@ -27,9 +27,9 @@ const NOT_HERE: Answer = {
 
 export class AwsServer {
   readonly asked: string[] = [];
-  /** By operation, such as `DescribeStacks`; several of them are given one after the other. */
+  /** Answers by operation, such as `DescribeStacks`; several are given one after the other. */
   answers: Record<string, Answer | readonly Answer[] | undefined> = {};
-  /** Hears of every request before it is answered. */
+  /** Called for every request before it is answered. */
   onRequest: ((operation: string) => void) | undefined;
   readonly #server: Server;
 

@@ -1,9 +1,9 @@
 /**
  * AWS as far as deploying asks for it, in this process: stacks that take their time, fail where a
- * test says so, are changed by several at once, and are told of late. Change sets for a new stack
+ * test says so, are changed by several at once, and are described late. Change sets for a new stack
  * share one shell, and carrying one out voids the others. moto, which `test/aws` uses, knows
- * nothing of that. It stands behind the same interface as the real one, so what is tested is
- * everything above the SDK.
+ * nothing of that. It has the interface of the real client, so everything above the SDK is
+ * tested.
  */
 
 import type { Aws } from "@zae-limiter/aws/client/aws.ts";
@@ -35,13 +35,13 @@ type Answers = {
   ) => Partial<Output<Name>> | Promise<Partial<Output<Name>>>;
 };
 
-/** What happens when a change set is carried out or a stack deleted: the events, and the end. */
+/** Course of a change set or a deletion: the events, and the end. */
 export interface Script {
   readonly events: readonly FakeEvent[];
   readonly end: string;
 }
 
-/** How long, and as what, a stack is told of after something has begun. */
+/** How long a stack is described by an old status after a change has begun, and by which. */
 export interface Staleness {
   looks: number;
   readonly as: "before" | "missing";
@@ -74,13 +74,13 @@ export function refusal(code: string, message: string): AwsRefusal {
 export class FakeAws implements Aws {
   readonly requests: Request[] = [];
   readonly stacks: FakeStack[] = [];
-  /** What the next change set contains; `undefined`: nothing. */
+  /** Changes of the next change set; `undefined`: none. */
   changes: readonly Record<string, unknown>[] | undefined = [];
   script: Script | undefined;
   deletion: Script = { events: [], end: "DELETE_COMPLETE" };
   template = compactTemplate(stackTemplate());
   stale: Staleness | undefined;
-  /** Stacks tell nothing about themselves, as on some emulators. */
+  /** Whether descriptions of stacks are empty, as on some emulators. */
   isSilent = false;
   /** Answers of a test, before those below. */
   answers: Answers = {};
@@ -111,7 +111,7 @@ export class FakeAws implements Aws {
     return this.requests.filter((request) => request.action === action).map(({ input }) => input);
   }
 
-  /** What was asked that changes something. */
+  /** The requests that change something. */
   get writes(): ActionName[] {
     const reads = /:(Describe|Get|List)/;
     return this.requests.map(({ action }) => action).filter((action) => !reads.test(action));
@@ -202,7 +202,7 @@ export class FakeAws implements Aws {
     return { Stacks: [toStack(stack)] };
   }
 
-  /** One event per look, so that progress can be seen. */
+  /** Emits one event per request, so that progress can be seen. */
   #advance(): void {
     if (this.#pending === undefined) return;
     const { stack, script } = this.#pending;
@@ -285,7 +285,7 @@ export class FakeAws implements Aws {
     return stack === undefined ? [] : (this.#events.get(stack.id) ?? []);
   }
 
-  /** What happens to the stack itself is an event, too. */
+  /** Emits an event about the stack itself. */
   #tellStatus(stack: FakeStack): void {
     const { name, status, id } = stack;
     if (this.isSilent) return;

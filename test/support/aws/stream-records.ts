@@ -16,7 +16,7 @@ interface Answer {
   readonly Records?: readonly StreamRecord[];
 }
 
-/** Engines on this machine look at the form of a signature, not at the signature. */
+/** A local DynamoDB checks the form of a signature, not the signature. */
 const AUTHORIZATION =
   "AWS4-HMAC-SHA256 Credential=local/20260101/us-east-1/dynamodb/aws4_request, " +
   "SignedHeaders=host, Signature=0";

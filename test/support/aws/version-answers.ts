@@ -1,8 +1,8 @@
-/** What DynamoDB answers about a table whose version record says this. */
+/** Answers of DynamoDB about a table with a given version record. */
 
 import type { Answer } from "./aws-server.ts";
 
-/** `PK` tells where the record is: in the registry, or outside of every namespace. */
+/** Returns the answers. `PK` is that of the registry, or one outside of every namespace. */
 export function versionAnswers(
   table: string,
   said: Readonly<Record<string, string>>,

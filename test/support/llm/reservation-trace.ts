@@ -13,7 +13,7 @@ const OUTPUT_MEDIAN = 300;
 const SIGMA = Math.log(10) / (2 * 1.2816);
 const TOKENS_PER_SECOND = 30;
 const TPM = 20_000;
-/** The calls ask for so much of the limit, on average. */
+/** Share of the limit that the calls ask for, on average. */
 const DEMAND = 0.9;
 const TARGET = { entityId: "team-a", resource: "model" };
 

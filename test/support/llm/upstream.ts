@@ -45,7 +45,7 @@ export class Upstream {
     this.hungUp = 0;
   }
 
-  /** Resolves when so many clients have hung up. */
+  /** Resolves when `count` clients have hung up. */
   async untilHungUp(count: number): Promise<void> {
     while (this.hungUp < count) await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
@@ -91,7 +91,7 @@ export function json(body: object, status = 200, headers: Record<string, string>
   };
 }
 
-/** Streams events in pieces of so many bytes, or in one piece per event. */
+/** Streams events in pieces of a number of bytes, or in one piece per event. */
 export function stream(
   events: readonly object[],
   options: { done?: boolean; named?: boolean; pieceBytes?: number } = {},

@@ -1,10 +1,10 @@
-/** What IAM is asked for a request to DynamoDB: actions, resources and partition keys. */
+/** Questions to IAM about a request to DynamoDB: actions, resources and partition keys. */
 
 /** One question: may the caller do this? */
 export interface Access {
   readonly action: string;
   readonly resource: string;
-  /** What `dynamodb:LeadingKeys` holds; `undefined` where a request names no partition key. */
+  /** Value of `dynamodb:LeadingKeys`; `undefined` if a request names no partition key. */
   readonly leadingKeys: readonly string[] | undefined;
 }
 

@@ -1,5 +1,5 @@
 /**
- * What IAM answers, as far as our policies go: explicit allows, wildcards, variables for tags of
+ * Answers of IAM, as far as our policies go: explicit allows, wildcards, variables for tags of
  * the principal, and the condition operators that occur in them. Whatever it does not know is an
  * error, so that no policy passes because it was not understood.
  */

@@ -1,6 +1,6 @@
 import { leaseOf, rateLimit } from "zae-limiter/fetch";
 
-/** Stands for a call to a model: the answer, and what it cost. */
+/** Simulates a call to a model: returns the answer and its cost. */
 const callModel = async (text) => ({ answer: text.toUpperCase(), tokens: text.length });
 
 export const POST = rateLimit(
@@ -11,7 +11,7 @@ export const POST = rateLimit(
   },
   {
     limits: ["rpm:3", "tpm:1000"],
-    // Next.js tells a route handler no address: name the key.
+    // A route handler of Next.js gets no address: name the key.
     entityId: (request) => request.headers.get("authorization")?.replace("Bearer ", ""),
     consume: { rpm: 1, tpm: 100 },
   },
