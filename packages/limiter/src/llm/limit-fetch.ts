@@ -182,17 +182,21 @@ async function failedResponse(
 
 /** Returns the text of a short body; the beginning of a long one, or of one that breaks off. */
 async function startOf({ body }: Response): Promise<string> {
+  const reader = body?.getReader();
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   try {
-    for await (const chunk of body ?? []) {
-      chunks.push(chunk);
-      bytes += chunk.length;
-      if (bytes > ERROR_BYTES_MAX) break;
+    while (bytes <= ERROR_BYTES_MAX) {
+      const read = await reader?.read();
+      if (read === undefined || read.done) break;
+      chunks.push(read.value);
+      bytes += read.value.length;
     }
   } catch {
     // The caller gets the same error from its own copy of the body.
   }
+  // Not awaited: it would wait until the caller has read its copy.
+  void reader?.cancel().catch(() => {});
   return Buffer.concat(chunks).toString("utf8");
 }
 

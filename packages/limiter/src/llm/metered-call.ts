@@ -6,6 +6,7 @@
  * most that the call can cost is consumed: otherwise hanging up would be a way around the limit.
  */
 
+import { type KeptLease, keptLeaseOf } from "../acquire/lease/kept-lease.ts";
 import type { Lease } from "../acquire/lease/lease.ts";
 import type { Timer } from "../base/time.ts";
 import { TOKENS_MAX } from "../domain/check.ts";
@@ -185,9 +186,13 @@ export class MeteredCall {
     await this.#commit(isRefused ? NO_USAGE : this.estimate);
   }
 
-  /** Ends the lease of a background response with the most that it can cost. */
-  async hold(): Promise<undefined> {
+  /**
+   * Ends the lease of a background response with the most that it can cost. Returns what the lease
+   * holds, to be settled when the usage is known; `undefined` when nothing was counted.
+   */
+  async hold(): Promise<KeptLease | undefined> {
     await this.chargeMost();
+    return keptLeaseOf(this.#lease);
   }
 
   /** Returns input and output together, as a limit of tokens counts them. */

@@ -36,7 +36,7 @@ export interface StatedUsage {
 export type Fields = Readonly<Record<string, unknown>>;
 
 export const NO_USAGE: Usage = { input: 0, cached: 0, output: 0 };
-export const ABSURD: KnownUsage = { isAbsurd: true };
+const ABSURD: KnownUsage = { isAbsurd: true };
 const NO_FIELDS: Fields = Object.freeze({});
 
 /** Returns usage whose parts are all possible; `ABSURD` where a single one is not. */

@@ -4,6 +4,7 @@
 
 import { Limit, RateLimitExceeded, RateLimiter } from "@zae-limiter/limiter/index.ts";
 import { type LlmOptions, rateLimitMiddleware } from "@zae-limiter/limiter/llm/index.ts";
+import { chatUsage } from "@zae-limiter/test-support/llm/shapes.ts";
 import { generateText, RetryError, streamText, wrapLanguageModel } from "ai";
 import { MockLanguageModelV3, simulateReadableStream } from "ai/test";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -147,6 +148,45 @@ describe("the middleware of the AI SDK", () => {
       generateText({ model: wrapped({ doGenerate }), prompt: "Hi", maxRetries: 0 }),
     ).rejects.toThrow("down");
     expect(await consumed()).toEqual({ rpm: 0, tpm: 0, otpm: 0 });
+  });
+
+  test("an aborted generation costs the most that the call can", async () => {
+    const abort = new AbortController();
+    const doGenerate = async () => {
+      abort.abort();
+      throw abort.signal.reason;
+    };
+    const model = wrapped({ doGenerate });
+    const prompt = "x".repeat(40);
+    const asked = { model, prompt, abortSignal: abort.signal, maxOutputTokens: 3000 };
+    await expect(generateText(asked)).rejects.toThrow("aborted");
+    expect(await consumed()).toEqual({ rpm: 1, tpm: 3010, otpm: 3000 });
+  });
+
+  test.each([
+    ["that states usage costs it", { responseBody: JSON.stringify({ usage: chatUsage }) }, 21],
+    ["after the call was sent keeps the estimate", {}, 510],
+    ["before the call was sent is refunded", { name: "AI_LoadAPIKeyError" }, 0],
+  ])("an error %s", async (_, fields, tpm) => {
+    const doGenerate = async () => {
+      throw Object.assign(new Error("failed"), fields);
+    };
+    const prompt = "x".repeat(40);
+    await expect(
+      generateText({ model: wrapped({ doGenerate }), prompt, maxRetries: 0 }),
+    ).rejects.toThrow("failed");
+    expect(await consumed()).toMatchObject({ tpm });
+  });
+
+  test("a stream with hidden reasoning that is cut costs the rest of its estimate", async () => {
+    const { stream } = await wrapped(streaming(chunks(["Hi"], false))).doStream({
+      prompt: [{ role: "user", content: [{ type: "text", text: "x".repeat(40) }] }],
+      providerOptions: { openai: { reasoningEffort: "high" } },
+    });
+    const reader = stream.getReader();
+    for (let part = 0; part < 3; part += 1) await reader.read();
+    await reader.cancel();
+    expect(await consumed()).toEqual({ rpm: 1, tpm: 510, otpm: 500 });
   });
 
   test("a refusal is RateLimitExceeded, and the SDK's own retry waits for tokens", async () => {
