@@ -11,7 +11,6 @@ export const AWAITED: readonly string[] = [
   // The path of a call of the gateway will use these.
   "packages/gateway/src/key-lookup.ts",
   "packages/gateway/src/background.ts",
-  "packages/limiter/src/acquire/lease/kept-lease.ts",
   // The gateway's new path of a call uses them.
   "packages/gateway/src/allowed-resources.ts",
   "packages/gateway/src/model-list-request.ts",

@@ -1,7 +1,11 @@
 /** A synthetic trace of calls, to compare ways to estimate their output. */
 
 import { RateLimiter } from "@zae-limiter/limiter/index.ts";
-import { OutputEstimate, type Reserve } from "@zae-limiter/limiter/llm/output-estimate.ts";
+import type { CallFacts } from "@zae-limiter/limiter/llm/call.ts";
+import { MeteredCall } from "@zae-limiter/limiter/llm/metered-call.ts";
+import { Metering } from "@zae-limiter/limiter/llm/metering.ts";
+import { checkLlmOptions } from "@zae-limiter/limiter/llm/options.ts";
+import type { Reserve } from "@zae-limiter/limiter/llm/output-estimate.ts";
 import { seededRandom } from "../seeded-random.ts";
 
 const CALLS = 3000;
@@ -16,12 +20,20 @@ const TPM = 20_000;
 /** Share of the limit that the calls ask for, on average. */
 const DEMAND = 0.9;
 const TARGET = { entityId: "team-a", resource: "model" };
+const FACTS: CallFacts = {
+  call: { api: "chat", model: "model", stream: false, body: {} },
+  prompt: ["x".repeat(4 * INPUT_TOKENS)],
+  hasOutput: true,
+  outputMax: MAX_TOKENS,
+  hasHiddenParts: false,
+  isBackground: false,
+  signal: undefined,
+};
 
 interface Ending {
   readonly atMs: number;
   readonly output: number;
-  readonly reserved: number;
-  readonly settle: () => Promise<void>;
+  readonly call: MeteredCall;
 }
 
 export interface TraceResult {
@@ -36,10 +48,10 @@ export interface TraceResult {
 /** Returns what comes of the same trace with another way to estimate. */
 export async function runTrace(reserve: Reserve): Promise<TraceResult> {
   const random = seededRandom(SEED);
-  const outputs = new OutputEstimate(reserve);
   let nowMs = 1_700_000_000_000;
   await using limiter = await RateLimiter.open("memory:", { clock: () => Math.floor(nowMs) });
   await limiter.repository.limits.setSystem([`tpm:${TPM}`]);
+  const metering = new Metering(limiter, checkLlmOptions({ entityId: "team-a", reserve }));
   const meanUse = INPUT_TOKENS + OUTPUT_MEDIAN * Math.exp(SIGMA ** 2 / 2);
   const meanGapMs = (meanUse / (TPM * DEMAND)) * 60_000;
   const open: Ending[] = [];
@@ -51,27 +63,20 @@ export async function runTrace(reserve: Reserve): Promise<TraceResult> {
     while (open[0] !== undefined && open[0].atMs <= startMs) {
       const ending = open.shift() as Ending;
       nowMs = ending.atMs;
-      await ending.settle();
-      outputs.learn(TARGET, ending.output);
+      ending.call.seeUsage({ input: INPUT_TOKENS, cached: 0, output: ending.output }, true);
+      await ending.call.complete();
       debt = Math.max(debt, -(await available()));
     }
     nowMs = startMs;
     const output = outputOf(random);
-    const reserved = outputs.of(TARGET, MAX_TOKENS);
-    const consume = { tpm: INPUT_TOKENS + reserved };
-    const decision = await limiter.tryAcquire({ ...TARGET, consume });
-    if (!decision.granted) {
-      const unused = open.reduce((sum, each) => sum + each.reserved - each.output, 0);
-      refused += 1;
-      if ((await available()) + unused >= INPUT_TOKENS + output) wasted += 1;
+    const call = await metering.begin(FACTS, TARGET);
+    if (call instanceof MeteredCall) {
+      open.push({ atMs: nowMs + (output / TOKENS_PER_SECOND) * 1000, output, call });
       continue;
     }
-    const { lease } = decision;
-    const settle = () => {
-      lease.settle({ tpm: INPUT_TOKENS + output });
-      return lease.commit();
-    };
-    open.push({ atMs: nowMs + (output / TOKENS_PER_SECOND) * 1000, output, reserved, settle });
+    const unused = open.reduce((sum, each) => sum + each.call.estimate.output - each.output, 0);
+    refused += 1;
+    if ((await available()) + unused >= INPUT_TOKENS + output) wasted += 1;
   }
   return { refused: refused / CALLS, wasted: wasted / CALLS, debt };
 }

@@ -164,10 +164,10 @@ describe("the middleware of the AI SDK", () => {
   });
 
   test.each([
-    ["that states usage costs it", { responseBody: JSON.stringify({ usage: chatUsage }) }, 21],
-    ["after the call was sent keeps the estimate", {}, 510],
-    ["before the call was sent is refunded", { name: "AI_LoadAPIKeyError" }, 0],
-  ])("an error %s", async (_, fields, tpm) => {
+    ["states usage costs that usage", { responseBody: JSON.stringify({ usage: chatUsage }) }, 21],
+    ["proves nothing keeps the estimate", {}, 510],
+    ["comes before the call was sent is refunded", { name: "AI_LoadAPIKeyError" }, 0],
+  ])("an error of a model that %s", async (_, fields, tpm) => {
     const doGenerate = async () => {
       throw Object.assign(new Error("failed"), fields);
     };

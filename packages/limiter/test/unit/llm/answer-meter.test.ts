@@ -1,4 +1,4 @@
-/** What is read of an answer, and what it costs. The prompt has 10 tokens, the estimate 500 more. */
+/** What is read of answers, and what they cost. Prompts have 10 tokens, estimates 500 more. */
 
 import { gzipSync } from "node:zlib";
 import { answerMeter, usageOfError } from "@zae-limiter/limiter/llm/answer-meter.ts";
@@ -234,7 +234,7 @@ describe("a background response", () => {
 
 describe("the usage of an error", () => {
   test.each([
-    ["beside the error", { error: { message: "x" }, usage: chatAnswer.usage }, 10],
+    ["next to the error", { error: { message: "x" }, usage: chatAnswer.usage }, 10],
     ["in the error", { error: { message: "x", usage: chatAnswer.usage } }, 10],
     ["in a response", { response: responsesAnswer }, 87],
     ["of Anthropic", { type: "error", error: {}, usage: messagesAnswer.usage }, 15],
