@@ -20,7 +20,7 @@ export function factsOf(body: object = {}, path = "/v1/chat/completions"): CallF
   return readFacts(format, fields, call);
 }
 
-/** A limiter with ample limits, whose clock stands still. */
+/** A limiter with ample limits and a fixed clock. */
 export class MeteredTest {
   readonly limiter: RateLimiter;
 
