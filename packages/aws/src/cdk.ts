@@ -60,7 +60,6 @@ const FUNCTIONS: Readonly<Record<string, LambdaName>> = {
 export class ZaeLimiter extends Construct {
   /** The name of the table, which is known already. */
   readonly tableName: string;
-  /** The ARN of the table. */
   readonly tableArn: string;
   /** The ARN of the table's stream. */
   readonly streamArn: string;

@@ -26,7 +26,6 @@ export interface ResourceChange {
   readonly replaced: boolean;
   /** It leaves the stack, but is not deleted. */
   readonly kept: boolean;
-  /** The properties that change. */
   readonly properties: readonly string[];
   /** Properties that may need a new resource; CloudFormation decides while it works. */
   readonly replacedIfNeeded: readonly string[];

@@ -20,7 +20,6 @@ export interface SettingChange {
   readonly name: string;
   /** The value that is deployed. */
   readonly before: string | undefined;
-  /** The value after the change. */
   readonly after: string | undefined;
 }
 
@@ -36,17 +35,13 @@ export interface SettingChange {
 export interface DeployPlan {
   /** `nothing`: the stack is as it should be. */
   readonly kind: "create" | "update" | "nothing";
-  /** The stack. */
   readonly stackName: string;
-  /** The region of the stack. */
   readonly region: string;
   /** Whose it is; `undefined` where AWS has not said it. */
   readonly account: string | undefined;
   /** For a new stack: what was chosen; otherwise: what changes. */
   readonly settings: readonly SettingChange[];
-  /** The tags that change. */
   readonly tags: readonly SettingChange[];
-  /** The resources that change. */
   readonly resources: readonly ResourceChange[];
   /** A table of that name is there without a stack, and becomes part of the new one. */
   readonly adoptsTable: boolean;

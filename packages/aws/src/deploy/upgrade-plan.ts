@@ -39,7 +39,6 @@ export interface UpgradePlan {
   readonly code: readonly LambdaName[];
   /** Whether the stack lacks the tags it is found by. */
   readonly tags: boolean;
-  /** The migrations that are pending. */
   readonly migrations: MigrationPlan;
   /** Migrations that are left for another time, because only the code is wanted. */
   readonly migrationsLeft: readonly PendingMigration[];

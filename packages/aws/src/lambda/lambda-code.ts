@@ -20,7 +20,6 @@ export interface UploadedCode {
   readonly lambda: LambdaName;
   /** The name of the function on AWS. */
   readonly functionName: string;
-  /** The ARN of the function. */
   readonly functionArn: string;
   /** The size of the uploaded archive. */
   readonly sizeBytes: number;

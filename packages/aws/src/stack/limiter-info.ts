@@ -20,7 +20,6 @@ export class LimiterInfo {
   readonly stackName: string;
   /** The name the user knows it by: the stack's, without the prefix of very old versions. */
   readonly userName: string;
-  /** The region of the stack. */
   readonly region: string;
   /** As CloudFormation says it, such as `CREATE_COMPLETE`. */
   readonly stackStatus: string;

@@ -26,7 +26,6 @@ import { findStack, type Stack } from "./stack.ts";
 export interface StackStatus {
   /** The stack, which is also the name of the table. */
   readonly name: string;
-  /** The region. */
   readonly region: string;
   /** Whether the table answers. */
   readonly available: boolean;
@@ -42,7 +41,6 @@ export interface StackStatus {
   readonly aggregatorEnabled: boolean;
   /** `Enabled`, `Disabled`, …; `undefined` where there is none. */
   readonly eventSourceState: string | undefined;
-  /** The version of this client. */
   readonly clientVersion: string;
   /** The schema version of the table; `undefined` where it has no version record. */
   readonly schemaVersion: string | undefined;

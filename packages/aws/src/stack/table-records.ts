@@ -41,7 +41,6 @@ export async function openRecords(table: string, options: DynamoOptions): Promis
 
 /** The records of a table that a deployment wrote or found. */
 export interface WrittenRecords {
-  /** The version record. */
   readonly version: VersionRecord;
   /** The names of all that are registered now. */
   readonly namespaces: readonly string[];

@@ -10,9 +10,7 @@ export type CfnValue =
 
 /** A parameter of a CloudFormation template. */
 export interface CfnParameter {
-  /** The type of its value. */
   readonly Type: "String" | "Number";
-  /** What it is for. */
   readonly Description: string;
   /** The value when none is passed. */
   readonly Default: string | number;
@@ -46,11 +44,9 @@ export interface CfnResource {
 
 /** An output of a CloudFormation template. */
 export interface CfnOutput {
-  /** What it is. */
   readonly Description: string;
   /** The condition under which the stack has it. */
   readonly Condition?: string;
-  /** Its value. */
   readonly Value: CfnValue;
   /** The name under which other stacks can import it. */
   readonly Export?: { readonly Name: CfnValue };
@@ -58,17 +54,13 @@ export interface CfnOutput {
 
 /** All of a template that we use. */
 export interface CfnTemplate {
-  /** The version of the template format. */
   readonly AWSTemplateFormatVersion: "2010-09-09";
   /** What the stack is. */
   readonly Description: string;
-  /** Its parameters by name. */
   readonly Parameters: Readonly<Record<string, CfnParameter>>;
-  /** Its conditions by name. */
   readonly Conditions: Readonly<Record<string, CfnValue>>;
   /** Its resources by logical id. */
   readonly Resources: Readonly<Record<string, CfnResource>>;
-  /** Its outputs by name. */
   readonly Outputs: Readonly<Record<string, CfnOutput>>;
 }
 

@@ -22,7 +22,6 @@ export class ObservedCall {
   within: (<T>(work: () => T) => T) | undefined;
   /** The outcome of the acquire; `undefined` where it failed without a decision. */
   event: AcquireEvent | undefined;
-  /** The error that it threw. */
   error: unknown;
   /** How often the store, or the state in this process, was asked. */
   attempts = 0;

@@ -30,11 +30,8 @@ import type { BucketStore } from "./bucket-store.ts";
  * ```
  */
 export interface BucketState {
-  /** The entity of the bucket. */
   readonly entityId: string;
-  /** The resource of the bucket. */
   readonly resource: string;
-  /** The name of the limit. */
   readonly limitName: string;
   /** The limit that the bucket was last written with. */
   readonly limit: Limit;
@@ -54,7 +51,6 @@ export interface BucketState {
 
 /** How full the buckets of one entity are. */
 export interface EntityCapacity {
-  /** The entity. */
   readonly entityId: string;
   /** The most its bucket can hold. */
   readonly capacity: number;
@@ -66,9 +62,7 @@ export interface EntityCapacity {
 
 /** How full all buckets of a resource are, for one limit. */
 export interface ResourceCapacity {
-  /** The resource. */
   readonly resource: string;
-  /** The limit. */
   readonly limitName: string;
   /** The sum of the capacities. */
   readonly totalCapacity: number;

@@ -17,11 +17,9 @@ import type { Limit } from "./limit.ts";
 export interface LimitStatus {
   /** The entity whose bucket this is: the caller's, or that of an ancestor. */
   readonly entityId: string;
-  /** The resource of the bucket. */
   readonly resource: string;
   /** The name of the limit, such as `rpm`. */
   readonly limitName: string;
-  /** The limit that applies. */
   readonly limit: Limit;
   /**
    * Whole tokens in the bucket, rounded down; negative in debt. In a refusal and in a peek: what

@@ -24,7 +24,6 @@ export interface LimitSpec {
 
 /** The form of a limit in JSON. */
 export type LimitJson = {
-  /** The name of the limit. */
   readonly name: string;
   /** The most the bucket can hold. */
   readonly capacity: number;

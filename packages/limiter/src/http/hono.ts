@@ -26,7 +26,6 @@ export type { Outcome, RefusedAnswer } from "./options.ts";
 
 /** What this middleware needs of Hono's `Context`. */
 export interface HonoContext {
-  /** The request. */
   readonly req: { readonly raw: Request };
   /** The bindings of the runtime, where Node.js, Bun and Deno have the client's address. */
   readonly env: unknown;

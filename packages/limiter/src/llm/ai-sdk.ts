@@ -31,7 +31,6 @@ interface Wrapped {
 
 /** The middleware of majors 5, 6 and 7 of the AI SDK, as far as it is needed. */
 export interface RateLimitMiddleware {
-  /** The version of the middleware interface. */
   readonly specificationVersion: "v3";
   /** Limits a call whose answer comes whole. */
   readonly wrapGenerate: <R extends object>(

@@ -10,7 +10,6 @@ interface CountedTallies {
   readonly acquires: Tally;
   readonly consumed: Tally;
   readonly adjusted: Tally;
-  /** The labels of limits. */
   readonly limits: BoundedLabels;
 }
 

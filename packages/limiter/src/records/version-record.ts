@@ -26,7 +26,6 @@ import { inNamespace, versionKey } from "./keys.ts";
  * ```
  */
 export interface VersionRecord {
-  /** The schema version of the table. */
   readonly schemaVersion: string;
   /** The version of the Python library's Lambda; absent where ours runs. */
   readonly lambdaVersion?: string;

@@ -51,7 +51,6 @@ export let repositoryOf: (opened: Opened, scoped?: boolean) => Repository;
  * ```
  */
 export class Repository {
-  /** The namespace that this repository works in. */
   readonly namespaceName: string;
   /** The id of that namespace, with which the keys of its items begin. */
   readonly namespaceId: string;
@@ -61,7 +60,6 @@ export class Repository {
   readonly limits: LimitRecords;
   /** Namespaces of the store: register, delete, recover and purge them. */
   readonly namespaces: NamespaceRecords;
-  /** The audit log. */
   readonly audit: AuditLog;
   /** Balances: look at them, reset them, top them up. */
   readonly buckets: BucketRecords;

@@ -122,7 +122,6 @@ export interface TransactOptions extends CallOptions {
 export interface Query {
   /** The index to query; the table itself when absent. */
   readonly index?: IndexName;
-  /** The partition key. */
   readonly partition: string;
   /** A condition on the sort key. */
   readonly sort?:
@@ -141,7 +140,6 @@ export interface Query {
 
 /** One change of an item. */
 export interface ChangeRecord {
-  /** The key of the item. */
   readonly key: Key;
   /** The item before the change; `undefined` when it was created. */
   readonly before: Item | undefined;

@@ -51,7 +51,6 @@ export interface Cell {
 
 /** A row that a commit replaces. Its key is among the cells that were read. */
 export interface CellWrite {
-  /** The key of the row. */
   readonly key: Key;
   /** The item that was read, for the log. */
   readonly before: Item | undefined;
@@ -85,7 +84,6 @@ export type CommitResult = "done" | "changed" | "repeated";
 export interface PageRange {
   /** The index; the table itself when `undefined`. */
   readonly index: IndexName | undefined;
-  /** The partition key. */
   readonly partition: string;
   /** The least sort key, included. */
   readonly from: string | undefined;

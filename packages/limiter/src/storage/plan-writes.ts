@@ -7,19 +7,15 @@ import type { TransactResult, Write } from "./item-store.ts";
 
 /** One write, and the item before and after it. */
 export interface PlannedWrite {
-  /** The key of the item. */
   readonly key: Key;
   /** Whether the condition holds; where it does not, `after` is what is stored. */
   readonly ok: boolean;
-  /** The item before the write. */
   readonly before: Item | undefined;
-  /** The item after the write. */
   readonly after: Item | undefined;
 }
 
 /** The effect of writes that go together; `failures` as in the result of a transaction. */
 export interface PlannedWrites {
-  /** The writes in their order. */
   readonly writes: readonly PlannedWrite[];
   /** The result that the transaction has. */
   readonly result: TransactResult;

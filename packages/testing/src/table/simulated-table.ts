@@ -54,7 +54,6 @@ const OPTION_NAMES = ["time", "seed", "faults", "latency", "throughput", "prices
  * ```
  */
 export class SimulatedTable {
-  /** The virtual time of the table. */
   readonly time: VirtualTime;
   readonly #seed: number;
   readonly #latency: Latency;

@@ -161,7 +161,6 @@ export class StackOperationError extends InfrastructureError {
   override readonly code = "ZAEL_STACK_OPERATION";
 
   constructor(
-    /** The stack. */
     readonly stackName: string,
     /** Why the operation failed. */
     readonly reason: string,
@@ -177,10 +176,7 @@ export class StackOperationError extends InfrastructureError {
 export class StackAlreadyExistsError extends InfrastructureError {
   override readonly code = "ZAEL_STACK_EXISTS";
 
-  constructor(
-    /** The stack. */
-    readonly stackName: string,
-  ) {
+  constructor(readonly stackName: string) {
     super(`Stack "${stackName}" already exists`);
   }
 }
@@ -222,7 +218,6 @@ export class NamespaceStateError extends InfrastructureError {
   override readonly code = "ZAEL_NAMESPACE_STATE";
   /** The namespace, by its name or id. */
   readonly namespaceName: string;
-  /** The state that it is in. */
   readonly state: string;
 
   constructor(message: string, details: { namespaceName?: string; state?: string } = {}) {

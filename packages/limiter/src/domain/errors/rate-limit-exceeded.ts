@@ -10,9 +10,7 @@ const HEADER_SECONDS_MAX = 2_147_483_647;
 export interface LimitStatusJson {
   /** The entity whose bucket this is. */
   readonly entity_id: string;
-  /** The resource of the bucket. */
   readonly resource: string;
-  /** The name of the limit. */
   readonly limit_name: string;
   /** The most the bucket can hold. */
   readonly capacity: number;

@@ -17,7 +17,6 @@ export type UnsupportedKind = "calendar quota" | "session quota" | "schedule";
  * ```
  */
 export interface UnsupportedLimit {
-  /** The name of the limit. */
   readonly name: string;
   /** The kind of limit that this version cannot enforce. */
   readonly kind: UnsupportedKind;
@@ -35,7 +34,6 @@ export interface UnsupportedLimit {
  */
 export class UnsupportedLimitError extends ZaeLimiterError {
   override readonly code = "ZAEL_UNSUPPORTED_LIMIT";
-  /** The name of the limit. */
   readonly limitName: string;
   /** The kind of limit that this version cannot enforce. */
   readonly kind: UnsupportedKind;

@@ -11,9 +11,7 @@ export class VersionError extends ZaeLimiterError {
 /** The deployed Lambda is older than this client. */
 export class VersionMismatchError extends VersionError {
   override readonly code = "ZAEL_VERSION_MISMATCH";
-  /** The version of this client. */
   readonly clientVersion: string;
-  /** The schema version of the table. */
   readonly schemaVersion: string;
   /** The version of the deployed aggregator, where it is known. */
   readonly lambdaVersion: string | undefined;
@@ -41,9 +39,7 @@ export class VersionMismatchError extends VersionError {
 /** This client cannot work with the schema of the table. */
 export class IncompatibleSchemaError extends VersionError {
   override readonly code = "ZAEL_INCOMPATIBLE_SCHEMA";
-  /** The version of this client. */
   readonly clientVersion: string;
-  /** The schema version of the table. */
   readonly schemaVersion: string;
   /** Where to read how to migrate, if there is a page. */
   readonly migrationGuideUrl: string | undefined;

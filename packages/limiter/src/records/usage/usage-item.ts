@@ -36,9 +36,7 @@ import {
  * ```
  */
 export interface UsageSnapshot {
-  /** The entity that consumed. */
   readonly entityId: string;
-  /** The resource that was consumed. */
   readonly resource: string;
   /** `hourly`, `daily` or `monthly`. */
   readonly windowType: string;

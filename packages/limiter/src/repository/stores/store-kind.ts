@@ -10,7 +10,6 @@ import type { OptionOwner } from "./open-option.ts";
 
 /** The place of a store. Each kind adds what it needs to open one. */
 export interface StoreLocation {
-  /** The name of its kind. */
   readonly kind: string;
   /** The namespace that the address names. */
   readonly namespace: string | undefined;

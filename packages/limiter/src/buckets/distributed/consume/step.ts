@@ -50,7 +50,6 @@ export interface AnsweredMember {
 /** A conditional update that consumes from one shard. */
 export interface ShardWrite {
   readonly shard: number;
-  /** The members that share the write. */
   readonly members: readonly Member[];
   readonly plan: WritePlan;
   readonly guesses: readonly Guess[];
