@@ -5,13 +5,7 @@
  */
 
 import type { Clock } from "@zae-limiter/limiter/base/time.ts";
-import {
-  InfrastructureError,
-  RateLimiterUnavailable,
-} from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { addressId } from "@zae-limiter/limiter/http/client-address.ts";
-import { ENTITY_CONFIG_PREFIX, entityPartition } from "@zae-limiter/limiter/records/keys.ts";
-import { disabledIn } from "@zae-limiter/limiter/records/python-attributes.ts";
 import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { LRUCache } from "lru-cache";
@@ -192,26 +186,13 @@ class Misses {
   }
 }
 
-/**
- * Whether an entity is switched off, and for no resource on again. Where the store does not let
- * this process list its resources, the acquire of each call decides.
- */
-async function isSwitchedOff(repository: Repository, entityId: string): Promise<boolean> {
-  const { state } = await repository.limits.level({ entityId });
+/** Returns whether an entity is switched off, and for no resource on again. */
+async function isSwitchedOff({ limits }: Repository, entityId: string): Promise<boolean> {
+  const { state } = await limits.level({ entityId });
   if (state !== "disabled") return false;
-  const { store, namespaceId } = repository[INTERNALS].records;
-  const partition = entityPartition(namespaceId, entityId);
-  const query = { partition, sort: { beginsWith: ENTITY_CONFIG_PREFIX }, consistent: true };
-  try {
-    for await (const item of store.query(query)) {
-      const flag = disabledIn(item);
-      if (flag === false || flag === "bypass") return false;
-    }
-  } catch (error) {
-    if (error instanceof RateLimiterUnavailable || !(error instanceof InfrastructureError)) {
-      throw error;
-    }
-    return false;
-  }
-  return true;
+  const resources = await limits.listEntityResources();
+  const levels = await Promise.all(
+    resources.map((resource) => limits.level({ entityId, resource })),
+  );
+  return levels.every(({ state: own }) => own === undefined || own === "disabled");
 }
