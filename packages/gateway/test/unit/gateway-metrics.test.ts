@@ -17,7 +17,7 @@ async function metrics() {
   return { limiter, gateway, lines, stop };
 }
 
-test("answers, refusals and calls that are read on are counted by what came of them", async () => {
+test("the metrics count answers, refusals and calls that are read on by their outcome", async () => {
   const { gateway, lines, stop } = await metrics();
   gateway.answered(200);
   gateway.answered(200);
