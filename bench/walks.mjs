@@ -128,6 +128,7 @@ async function throughExpress(walk) {
 async function throughGateway(walk) {
   const { RateLimiter } = await compiled("index.js");
   const { Gateway } = await compiled("gateway/gateway.js");
+  const { checkUpstream } = await compiled("gateway/upstreams.js");
   const usage = { prompt_tokens: 5, completion_tokens: 3, total_tokens: 8 };
   const completion = { id: "1", choices: [{ message: { content: "hello" } }], usage };
   const provider = await listening((request, response) => {
@@ -140,13 +141,17 @@ async function throughGateway(walk) {
   await limiter.repository.limits.setSystem(["rpm:100000", "tpm:10000000"]);
   const gateway = await Gateway.start({
     limiter,
-    upstreams: [{ models: [], url: new URL("v1", provider.url), api: "openai", key: "sk-test" }],
+    upstreams: [checkUpstream({ url: new URL("v1", provider.url).href, models: ["*"] }, {}, true)],
     host: "127.0.0.1",
     port: 0,
     isOpen: true,
     maxWaitSeconds: 0,
     bodyBytesMax: 1_000_000,
     timeoutMs: 10_000,
+    unknownModels: "other",
+    allowPaths: [],
+    background: "refuse",
+    readOnMax: 10,
     tell: () => {},
   });
   const headers = { authorization: "Bearer key", "content-type": "application/json" };

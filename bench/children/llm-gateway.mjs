@@ -44,13 +44,17 @@ async function ours() {
   await limiter.repository.limits.setSystem(LIMITS);
   const gateway = await Gateway.start({
     limiter,
-    upstreams: [checkUpstream({ url: `http://127.0.0.1:${port}/v1` }, {}, true)],
+    upstreams: [checkUpstream({ url: `http://127.0.0.1:${port}/v1`, models: ["*"] }, {}, true)],
     host: "127.0.0.1",
     port: 0,
     isOpen: true,
     maxWaitSeconds: 0,
     bodyBytesMax: 1_000_000,
     timeoutMs: 60_000,
+    unknownModels: "other",
+    allowPaths: [],
+    background: "refuse",
+    readOnMax: 10,
     tell: () => {},
   });
   process.send(Number(new URL(gateway.url).port));

@@ -8,16 +8,6 @@ import { STORE_PLACES } from "./store-places.ts";
 export const AWAITED: readonly string[] = [
   // The first store with a server that decides by itself is PostgreSQL.
   "packages/limiter/src/buckets/warm-buckets.ts",
-  // The path of a call of the gateway will use these.
-  "packages/gateway/src/key-lookup.ts",
-  "packages/gateway/src/background.ts",
-  // The gateway's new path of a call uses them.
-  "packages/gateway/src/allowed-resources.ts",
-  "packages/gateway/src/model-list-request.ts",
-  "packages/gateway/src/model-lists.ts",
-  "packages/gateway/src/models-answer.ts",
-  "packages/gateway/src/models.ts",
-  "packages/gateway/src/refreshed.ts",
 ];
 
 /** Folders whose comments follow the rule of plain comments; the list grows until it has all. */
@@ -69,8 +59,6 @@ const timerPlaces: Place = {
   pattern: /\bset(?:Timeout|Interval|Immediate)\b|\bAbortSignal\.timeout\b/g,
   within: "words",
   allowed: [
-    // How long an upstream may be silent: the option of node:http costs a tenth of a request.
-    "packages/gateway/src/exchange.ts",
     "packages/limiter/src/base/time.ts",
     // Lets all promises settle between two virtual moments.
     "packages/testing/src/time/virtual-time.ts",

@@ -4,20 +4,26 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
+import { randomBytes, systemRandom } from "@zae-limiter/limiter/base/random.ts";
 import { TextMemo } from "@zae-limiter/limiter/base/text-memo.ts";
 import { Metering } from "@zae-limiter/limiter/llm/metering.ts";
 import { checkLlmOptions } from "@zae-limiter/limiter/llm/options.ts";
-import { errorAnswer } from "@zae-limiter/limiter/llm/refusal-answer.ts";
 import { PROMETHEUS_TYPE } from "@zae-limiter/limiter/otel/prometheus-meter.ts";
 import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import type { AccessLog } from "./access-log.ts";
-import { Exchange, type ExchangeSetup } from "./exchange.ts";
-import { Forwarder } from "./forwarder.ts";
+import { allowedFor } from "./allowed-resources.ts";
+import { answerTo, type Provider, Refused, send } from "./answers.ts";
+import { BackgroundResponses } from "./background.ts";
+import { type CallEntry, type CallSetup, type KeyAnswer, serveCall } from "./call.ts";
 import { GatewayMetrics } from "./gateway-metrics.ts";
-import { hashOf, KeyLookup } from "./keys.ts";
-import { routes } from "./routes.ts";
-import { send } from "./send.ts";
+import { KeyLookup } from "./key-lookup.ts";
+import { hashOf } from "./keys.ts";
+import { Models } from "./models.ts";
+import { ReadingOn } from "./reading-on.ts";
+import { RequestBodies } from "./request-body.ts";
+import { readAllowedPath, URL_LENGTH_MAX } from "./routes.ts";
 import { StoreWatch } from "./store-watch.ts";
+import { UpstreamConnection } from "./upstream-connection.ts";
 import type { UpstreamSpec } from "./upstreams.ts";
 
 export interface GatewayOptions {
@@ -31,13 +37,14 @@ export interface GatewayOptions {
   readonly maxWaitSeconds: number;
   readonly bodyBytesMax: number;
   readonly timeoutMs: number;
-  /** What becomes of models that are on no list. */
-  readonly unknownModels?: "other" | "refuse";
-  /** Beginnings of paths that are forwarded in addition. */
-  readonly allowPaths?: readonly string[];
-  readonly background?: "hold" | "refuse";
-  /** How many calls are read on at once after their clients hung up. */
-  readonly readOnMax?: number;
+  /** Names that no upstream lists: they count for the resource `other`, or are a 404. */
+  readonly unknownModels: "other" | "refuse";
+  /** Beginnings of paths that are forwarded although their tokens cannot be estimated. */
+  readonly allowPaths: readonly string[];
+  /** Background responses keep their reserve until a poll brings their usage, or are a 400. */
+  readonly background: "hold" | "refuse";
+  /** Plain answers that are read on at a time after their clients have left. */
+  readonly readOnMax: number;
   readonly accessLog?: AccessLog | undefined;
   /** Gets a line for the operator when the store goes away, and when it is back. */
   readonly tell: (line: string) => void;
@@ -45,52 +52,90 @@ export interface GatewayOptions {
 
 /** The status of requests whose client hung up, as other proxies write it. */
 const HUNG_UP = 499;
-
 const HEALTH_PATH = "/healthz";
 const METRICS_PATH = "/metrics";
-const NO_URL = errorAnswer(400, "invalid_request_error", "The path is no URL.", "openai");
+const HEADERS_MAX = 200;
+const HEADER_BYTES_MAX = 32 * 1024;
+const REQUEST_ID_BYTES = 12;
+
+/** Makes every entry of the access log have all fields, in one order. */
+const NOTHING_KNOWN = {
+  key: undefined,
+  entity_id: undefined,
+  method: "",
+  path: "",
+  api: undefined,
+  model: undefined,
+  resource: undefined,
+  upstream: undefined,
+  status: 0,
+  input_tokens: undefined,
+  output_tokens: undefined,
+  cached_tokens: undefined,
+  is_estimated: undefined,
+  wait_ms: undefined,
+  first_byte_ms: undefined,
+  total_ms: 0,
+  refused_by: undefined,
+};
 
 export class Gateway {
   readonly #server: Server;
-  readonly #setup: ExchangeSetup;
-  readonly #limiter: RateLimiter;
+  readonly #setup: CallSetup;
   readonly #metrics: GatewayMetrics;
   readonly #watch: StoreWatch;
-  /** How many exchanges have a lease or a response that has not ended. */
-  #openCount = 0;
-  /** Called when there is none any more. */
-  readonly #onIdle: (() => void)[] = [];
+  readonly #accessLog: AccessLog | undefined;
+  /** Requests whose response or lease has not ended. */
+  readonly #open = new Set<Promise<void>>();
   #isStopping = false;
 
-  private constructor(options: GatewayOptions) {
-    const { limiter, upstreams, isOpen, maxWaitSeconds, tell } = options;
-    const { clock, timer } = limiter.repository[INTERNALS];
-    const keys = new KeyLookup(limiter.repository, clock);
-    const hashes = new TextMemo(hashOf);
-    this.#limiter = limiter;
-    this.#metrics = new GatewayMetrics(limiter, () => this.#openCount);
+  private constructor(options: GatewayOptions, models: Models) {
+    const { limiter, upstreams, maxWaitSeconds, timeoutMs, tell } = options;
+    const { repository } = limiter;
+    const { clock, timer } = repository[INTERNALS];
+    this.#metrics = new GatewayMetrics(limiter, () => this.#open.size);
     this.#watch = new StoreWatch({ isAvailable: () => limiter.isAvailable(), timer, tell });
+    this.#accessLog = options.accessLog;
     this.#setup = {
       metering: new Metering(limiter, checkLlmOptions({ entityId: "gateway", maxWaitSeconds })),
-      upstreams: upstreams.map((spec) => ({
-        models: spec.models,
-        aliases: spec.aliases,
-        forwarder: new Forwarder(spec),
-      })),
-      entityOf: isOpen ? (key) => `sha256:${hashes.of(key)}` : (key) => keys.entityOf(key),
-      nowMs: clock,
-      bodyBytesMax: options.bodyBytesMax,
-      timeoutMs: options.timeoutMs,
+      models,
+      connections: new Map(
+        upstreams.map((spec) => [spec, new UpstreamConnection(spec, timeoutMs, timer.nowMs)]),
+      ),
+      bodies: new RequestBodies(options.bodyBytesMax),
+      readingOn: new ReadingOn({
+        max: options.readOnMax,
+        timeoutMs,
+        timer,
+        onOutcome: (outcome) => this.#metrics.readOn(outcome),
+      }),
+      background: options.background === "hold" ? new BackgroundResponses(limiter) : undefined,
+      allowPaths: options.allowPaths.map(readAllowedPath),
+      identify: identifierOf(options),
+      allowedFor: (entityId) => allowedFor(repository, entityId),
+      clock,
+      timer,
+      onRefused: (reason) => this.#metrics.refused(reason),
       onStoreLost: (error) => this.#watch.lost(error),
-      onEnd: (response) => this.#ended(response),
     };
-    this.#server = createServer((request, response) => this.#receive(request, response));
+    const bounds = { maxHeaderSize: HEADER_BYTES_MAX };
+    this.#server = createServer(bounds, (request, response) => this.#receive(request, response));
+    this.#server.maxHeadersCount = HEADERS_MAX;
   }
 
   static async start(options: GatewayOptions): Promise<Gateway> {
-    const gateway = new Gateway(options);
-    gateway.#server.listen(options.port, options.host);
-    await once(gateway.#server, "listening");
+    const { limiter, upstreams, unknownModels, tell } = options;
+    const { notes, timer } = limiter.repository[INTERNALS];
+    const { limits } = limiter.repository;
+    const models = await Models.start({ upstreams, unknownModels, notes, limits, timer, tell });
+    const gateway = new Gateway(options, models);
+    try {
+      gateway.#server.listen(options.port, options.host);
+      await once(gateway.#server, "listening");
+    } catch (error) {
+      await gateway.stop(Promise.resolve());
+      throw error;
+    }
     return gateway;
   }
 
@@ -103,47 +148,103 @@ export class Gateway {
   async stop(deadline: Promise<unknown>): Promise<void> {
     this.#isStopping = true;
     this.#watch.stop();
+    this.#setup.models.stop();
     this.#server.close();
     this.#server.closeIdleConnections();
-    await Promise.race([this.#untilAnswered(), deadline]);
+    await Promise.race([this.#untilEnded(), deadline]);
+    this.#setup.readingOn.stop();
     this.#server.closeAllConnections();
-    await this.#untilAnswered();
-    for (const { forwarder } of this.#setup.upstreams) forwarder.close();
+    await this.#untilEnded();
+    for (const connection of this.#setup.connections.values()) connection.close();
     this.#metrics.stop();
+    await this.#accessLog?.close();
   }
 
-  async #untilAnswered(): Promise<void> {
-    if (this.#openCount === 0) return;
-    await new Promise<void>((resolve) => this.#onIdle.push(resolve));
+  async #untilEnded(): Promise<void> {
+    while (this.#open.size > 0) await Promise.all(this.#open);
   }
 
   #receive(request: IncomingMessage, response: ServerResponse): void {
     // A client would go on using its connection.
     if (this.#isStopping) response.shouldKeepAlive = false;
-    this.#openCount += 1;
-    const { url = "/" } = request;
-    const route = url === HEALTH_PATH || url === METRICS_PATH ? undefined : routes.of(url);
-    if (route !== undefined) {
-      new Exchange(this.#setup, route, request, response).start();
-      return;
-    }
-    response.on("close", () => this.#ended(response));
-    if (url === HEALTH_PATH) void this.#sayHealth(response);
-    else if (url !== METRICS_PATH) send(response, NO_URL);
-    else response.writeHead(200, { "content-type": PROMETHEUS_TYPE }).end(this.#metrics.text());
+    // Begins a moment later, so that the request counts as open from its first step on.
+    const served = Promise.resolve().then(() => this.#serve(request, response));
+    this.#open.add(served);
+    void served.finally(() => this.#open.delete(served));
   }
 
-  /** A response has closed, and its lease, if it had one, has ended. */
-  #ended(response: ServerResponse): void {
+  /** Serves a request until its response has closed and its lease has ended. Never rejects. */
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const closed = new Promise<void>((resolve) => response.once("close", resolve));
+    const { url = "/", method } = request;
+    if (url === HEALTH_PATH && method === "GET") await this.#answerHealth(response);
+    else if (url === METRICS_PATH && method === "GET") {
+      response.writeHead(200, { "content-type": PROMETHEUS_TYPE }).end(this.#metrics.text());
+    } else await this.#serveCall(request, response);
+    await closed;
     this.#metrics.answered(response.writableFinished ? response.statusCode : HUNG_UP);
-    this.#openCount -= 1;
-    if (this.#openCount === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
   }
 
-  async #sayHealth(response: ServerResponse): Promise<void> {
-    const isAvailable = await this.#limiter.isAvailable();
-    if (!isAvailable) this.#watch.lost();
+  async #serveCall(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { timer, clock } = this.#setup;
+    const { url = "/", method = "GET" } = request;
+    const requestId = newRequestId();
+    const provider = providerOf(request);
+    if (url.length > URL_LENGTH_MAX) {
+      const message = `The path has more than ${URL_LENGTH_MAX} characters.`;
+      const refused = new Refused(414, "path_too_long", message);
+      return send(response, answerTo(refused, provider, requestId));
+    }
+    const startedMs = timer.nowMs();
+    const elapsedMs = () => Math.round(timer.nowMs() - startedMs);
+    const entry: CallEntry = {};
+    const time = clock();
+    const left = leavingOf(response);
+    const setup = this.#setup;
+    await serveCall({ setup, request, response, left, provider, requestId, elapsedMs, entry });
+    const status = left.aborted ? HUNG_UP : response.statusCode;
+    const total_ms = elapsedMs();
+    const known = { ...NOTHING_KNOWN, ...entry, method, path: url, status, total_ms };
+    this.#accessLog?.write({ time, request_id: requestId, ...known });
+  }
+
+  async #answerHealth(response: ServerResponse): Promise<void> {
+    const isAvailable = await this.#watch.health();
     response.writeHead(isAvailable ? 200 : 503, { "content-type": "application/json" });
     response.end(JSON.stringify({ status: isAvailable ? "ok" : "store unavailable" }));
   }
+}
+
+/** Returns a signal that aborts when a client hangs up before it has its whole answer. */
+function leavingOf(response: ServerResponse): AbortSignal {
+  const left = new AbortController();
+  response.once("close", () => {
+    if (!response.writableFinished) left.abort(new Error("The client has hung up"));
+  });
+  return left.signal;
+}
+
+/** Returns the provider whose shapes the client of a request expects. */
+function providerOf({ url = "", headers }: IncomingMessage): Provider {
+  const isAnthropic = headers["anthropic-version"] !== undefined || /\/messages\b/.test(url);
+  return isAnthropic ? "anthropic" : "openai";
+}
+
+function newRequestId(): string {
+  const bytes = randomBytes(systemRandom, REQUEST_ID_BYTES);
+  return `req_${Buffer.from(bytes).toString("base64url")}`;
+}
+
+/** Returns how keys are looked up: in the store, or by their hash where clients bring their own. */
+function identifierOf({ isOpen, limiter }: GatewayOptions) {
+  if (!isOpen) {
+    const keys = new KeyLookup(limiter.repository);
+    return (key: string, address: string): Promise<KeyAnswer> => keys.find(key, address);
+  }
+  const hashes = new TextMemo(hashOf);
+  return async (key: string): Promise<KeyAnswer> => {
+    const entityId = `sha256:${hashes.of(key)}`;
+    const hint = entityId.slice(0, 16);
+    return { id: entityId, entityId, hint, name: undefined, isDisabled: false };
+  };
 }

@@ -1,16 +1,13 @@
-/**
- * Which headers a gateway hands on. Both ways they stay the flat lists of names and values that
- * node:http reads and writes: objects of headers cost several times as much.
- */
+/** Decides which headers a gateway hands on, both ways. */
 
-import type { IncomingHttpHeaders } from "node:http";
-import { TextMemo } from "@zae-limiter/limiter/base/text-memo.ts";
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
 import type { LimitStatus } from "@zae-limiter/limiter/domain/limit-status.ts";
-import { type HeaderStyle, headersOf, ownStatuses } from "@zae-limiter/limiter/http/headers.ts";
+import { headersOf, ownStatuses } from "@zae-limiter/limiter/http/headers.ts";
+import type { Provider } from "./answers.ts";
 import type { UpstreamSpec } from "./upstreams.ts";
 
 /** Headers of one connection, which a proxy must not forward. */
-const HOP_BY_HOP = [
+const HOP_BY_HOP: ReadonlySet<string> = new Set([
   "connection",
   "keep-alive",
   "proxy-authenticate",
@@ -20,131 +17,136 @@ const HOP_BY_HOP = [
   "trailer",
   "transfer-encoding",
   "upgrade",
-];
-/** Also removed: credentials of the client, and headers that the gateway sets or answers itself. */
-const NOT_FOR_UPSTREAM: ReadonlySet<string> = new Set([
-  ...HOP_BY_HOP,
+]);
+/** Headers of requests that the gateway sets or answers itself. */
+const SET_FOR_UPSTREAM: ReadonlySet<string> = new Set([
   "host",
   "content-length",
   "accept-encoding",
-  "authorization",
-  "x-api-key",
-  "cookie",
   "expect",
 ]);
-const NOT_FOR_CLIENT: ReadonlySet<string> = new Set([...HOP_BY_HOP, "set-cookie"]);
-/** Part of the names of headers that tell the limits of the provider's account to the client. */
-const PROVIDER_LIMITS = "ratelimit";
-
-/** What to do with a header, by its name. */
-type Fate = "keep" | "drop" | "connection" | "content-type" | "content-length";
-
-const forUpstream = new TextMemo<Fate>((name) => {
-  const lower = name.toLowerCase();
-  if (lower === "connection") return lower;
-  return NOT_FOR_UPSTREAM.has(lower) ? "drop" : "keep";
-});
-
-const forClient = new TextMemo<Fate>((name) => {
-  const lower = name.toLowerCase();
-  if (lower === "connection" || lower === "content-type" || lower === "content-length") {
-    return lower;
-  }
-  return NOT_FOR_CLIENT.has(lower) || lower.includes(PROVIDER_LIMITS) ? "drop" : "keep";
-});
+/** Words in names of headers that carry credentials, or choose an account of the provider. */
+const CREDENTIAL_WORDS: ReadonlySet<string> = new Set(
+  "auth authorization token key apikey secret credential cookie organization project account".split(
+    " ",
+  ),
+);
+/** Names that have such a word and are neither. */
+const NO_CREDENTIALS: ReadonlySet<string> = new Set(["idempotency-key"]);
+/** Words in names of headers that tell a client about the account of the provider. */
+const ACCOUNT_WORDS: ReadonlySet<string> = new Set(
+  "ratelimit organization project account cookie authenticate".split(" "),
+);
 
 /** Returns the key that a client sends, in the way of OpenAI or of Anthropic. */
 export function clientKey(headers: IncomingHttpHeaders): string | undefined {
-  const bearer = /^Bearer\s+(\S+)\s*$/i.exec(headers.authorization ?? "")?.[1];
-  const given = headers["x-api-key"];
-  return bearer ?? (typeof given === "string" && given !== "" ? given : undefined);
+  const { authorization = "", "x-api-key": given } = headers;
+  const bearer = /^bearer /i.test(authorization)
+    ? authorization.slice("bearer ".length).trim()
+    : "";
+  if (bearer !== "") return bearer;
+  return typeof given === "string" && given !== "" ? given : undefined;
 }
 
 /** Returns the headers for the upstream, with its own key; without `bodyBytes` there is no body. */
 export function upstreamHeaders(
-  raw: readonly string[],
-  { api, key, isKeyless, url }: UpstreamSpec,
-  clientsKey: string,
+  headers: IncomingHttpHeaders,
+  { api, key, url, isKeyless }: UpstreamSpec,
+  clientsKey: string | undefined,
   bodyBytes: number | undefined,
-): string[] {
-  const sent = key ?? clientsKey;
-  // Compressed answers could not be read on their way through.
-  const headers = ["Host", url.host, "Accept-Encoding", "identity"];
-  if (!isKeyless) {
-    if (api === "anthropic") headers.push("x-api-key", sent);
-    else headers.push("Authorization", `Bearer ${sent}`);
+): OutgoingHttpHeaders {
+  const listed = listedIn(headers.connection);
+  const sent: OutgoingHttpHeaders = {};
+  for (const [name, value] of Object.entries(headers)) {
+    if (HOP_BY_HOP.has(name) || SET_FOR_UPSTREAM.has(name) || listed.has(name)) continue;
+    if (hasWord(name, CREDENTIAL_WORDS) && !NO_CREDENTIALS.has(name)) continue;
+    sent[name] = value;
   }
-  if (bodyBytes !== undefined) headers.push("Content-Length", String(bodyBytes));
-  const own = headers.length;
-  let connection: string | undefined;
-  for (let at = 0; at < raw.length; at += 2) {
-    const name = raw[at] as string;
-    const fate = forUpstream.of(name);
-    if (fate === "keep") headers.push(name, raw[at + 1] as string);
-    else if (fate === "connection") connection = joined(connection, raw[at + 1] as string);
-  }
-  return withoutListed(headers, own, connection);
+  sent["host"] = url.host;
+  // A compressed answer could not be read on its way through.
+  sent["accept-encoding"] = "identity";
+  if (bodyBytes !== undefined) sent["content-length"] = String(bodyBytes);
+  const secret = isKeyless ? undefined : (key ?? clientsKey);
+  if (secret !== undefined && api === "anthropic") sent["x-api-key"] = secret;
+  else if (secret !== undefined) sent["authorization"] = `Bearer ${secret}`;
+  return sent;
 }
 
-/** The headers of an answer, for the client. */
-export interface ClientHeaders {
-  readonly headers: string[];
-  readonly contentType: string;
-}
-
-/** Returns the headers for the client; `hasNewLength`: the body will not be the upstream's. */
-export function clientHeaders(raw: readonly string[], hasNewLength: boolean): ClientHeaders {
-  const headers: string[] = [];
-  let connection: string | undefined;
-  let contentType = "";
-  for (let at = 0; at < raw.length; at += 2) {
-    const name = raw[at] as string;
-    const value = raw[at + 1] as string;
-    switch (forClient.of(name)) {
-      case "drop":
-        continue;
-      case "connection":
-        connection = joined(connection, value);
-        continue;
-      case "content-type":
-        if (contentType === "") contentType = value;
-        break;
-      case "content-length":
-        if (hasNewLength) continue;
-        break;
-      default:
-    }
-    headers.push(name, value);
-  }
-  return { headers: withoutListed(headers, 0, connection), contentType };
-}
-
-const STYLES: readonly HeaderStyle[] = ["draft", "openai"];
-
-/** Adds the client's remaining limits, and nothing about its ancestors. */
-export function addLimits(
-  all: readonly LimitStatus[],
-  nowMs: number,
-  add: (name: string, value: string) => void,
-): void {
-  const headers = headersOf(STYLES, { statuses: ownStatuses(all), nowMs });
-  for (const { name, value } of headers) add(name, value);
-}
-
-function joined(before: string | undefined, value: string): string {
-  return before === undefined ? value : `${before},${value}`;
-}
-
-/** Leaves out the headers that `connection` names, which are of that connection too. */
-function withoutListed(headers: string[], from: number, connection: string | undefined): string[] {
-  if (connection === undefined || connection === "keep-alive" || connection === "close") {
-    return headers;
-  }
-  const listed = new Set(connection.split(",").map((name) => name.trim().toLowerCase()));
-  const kept = headers.slice(0, from);
-  for (let at = from; at < headers.length; at += 2) {
-    const name = headers[at] as string;
-    if (!listed.has(name.toLowerCase())) kept.push(name, headers[at + 1] as string);
+/** Returns the headers for the client, without what is about the provider's account. */
+export function clientHeaders(
+  headers: IncomingHttpHeaders,
+  { key }: Pick<UpstreamSpec, "key">,
+): OutgoingHttpHeaders {
+  const listed = listedIn(headers.connection);
+  const kept: OutgoingHttpHeaders = {};
+  for (const [name, value] of Object.entries(headers)) {
+    if (HOP_BY_HOP.has(name) || listed.has(name) || hasWord(name, ACCOUNT_WORDS)) continue;
+    if (key !== undefined && String(value).includes(key)) continue;
+    kept[name] = value;
   }
   return kept;
+}
+
+/** Returns headers with what is left of the client's limits, and nothing about its ancestors. */
+export function limitHeaders(
+  statuses: readonly LimitStatus[],
+  nowMs: number,
+  provider: Provider,
+): OutgoingHttpHeaders {
+  const own = ownStatuses(statuses);
+  const style = provider === "anthropic" ? (["draft"] as const) : (["draft", "openai"] as const);
+  const headers = headersOf(style, { statuses: own, nowMs });
+  return {
+    ...Object.fromEntries(headers.map(({ name, value }) => [name, value])),
+    ...(provider === "anthropic" ? anthropicHeaders(own, nowMs) : {}),
+  };
+}
+
+/** The limits that Anthropic's headers have names for; of several the first one counts. */
+const ANTHROPIC_UNITS = [
+  ["requests", ["rpm", "rpd"]],
+  ["tokens", ["tpm", "tpd"]],
+  ["input-tokens", ["itpm"]],
+  ["output-tokens", ["otpm"]],
+] as const;
+
+function anthropicHeaders(statuses: readonly LimitStatus[], nowMs: number): OutgoingHttpHeaders {
+  const headers: OutgoingHttpHeaders = {};
+  for (const [unit, names] of ANTHROPIC_UNITS) {
+    const status = names
+      .map((name) => statuses.find(({ limitName }) => limitName === name))
+      .find((each) => each !== undefined);
+    if (status === undefined) continue;
+    const { capacity, refillAmount, refillPeriodSeconds } = status.limit;
+    const missing = Math.max(0, capacity - status.available);
+    const fullInMs = Math.ceil((missing * refillPeriodSeconds * 1000) / refillAmount);
+    const name = `anthropic-ratelimit-${unit}`;
+    headers[`${name}-limit`] = String(capacity);
+    headers[`${name}-remaining`] = String(Math.max(0, status.available));
+    headers[`${name}-reset`] = timeText(nowMs + fullInMs);
+  }
+  return headers;
+}
+
+/** The last time that a date can have, in milliseconds. */
+const TIME_MAX_MS = 8.64e15;
+
+/** Returns a time as RFC 3339 writes it, in whole seconds that are not too early. */
+function timeText(ms: number): string {
+  const atMs = Math.min(Math.ceil(ms / 1000) * 1000, TIME_MAX_MS);
+  return new Date(atMs).toISOString().replace(".000Z", "Z");
+}
+
+/** Returns the names that `connection` lists: they belong to that connection as well. */
+function listedIn(connection: string | undefined): ReadonlySet<string> {
+  return new Set(
+    (connection ?? "")
+      .toLowerCase()
+      .split(",")
+      .map((name) => name.trim()),
+  );
+}
+
+function hasWord(name: string, words: ReadonlySet<string>): boolean {
+  return name.split("-").some((word) => words.has(word));
 }

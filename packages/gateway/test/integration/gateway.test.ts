@@ -109,7 +109,7 @@ describe("keys of the gateway", () => {
   });
 
   test("an open gateway forwards the client's own key and counts for its hash", async () => {
-    await restart({ isOpen: true, upstreams: [upstreamAt(upstream, {}, true)] });
+    await restart({ isOpen: true, upstreams: [upstreamAt(upstream, { models: [MODEL] }, true)] });
     upstream.replyWith(json(chatAnswer));
     await chat(client("sk-of-the-client"));
     expect(upstream.arrived[0]?.headers.authorization).toBe("Bearer sk-of-the-client");
@@ -133,23 +133,6 @@ describe("calls through the gateway", () => {
     for await (const part of parts) if (part.choices[0]?.delta.content === "12345678") break;
     await upstream.untilHungUp(1);
     await expect.poll(() => consumed()).toEqual({ rpm: 1, tpm: 12 });
-  });
-
-  test("a client that hangs up before the answer keeps its request and its estimate", async () => {
-    let arrived = () => {};
-    const reached = new Promise<void>((resolve) => {
-      arrived = resolve;
-    });
-    upstream.replyWith(() => arrived());
-    const leaving = new AbortController();
-    const { signal } = leaving;
-    const asked = client().chat.completions.create({ model: MODEL, messages }, { signal });
-    const failed = expect(asked).rejects.toThrow("aborted");
-    await reached;
-    leaving.abort();
-    await failed;
-    await upstream.untilHungUp(1);
-    await expect.poll(() => consumed()).toEqual({ rpm: 1, tpm: 510 });
   });
 
   test("a call that may wait is forwarded when tokens come back", async () => {
@@ -262,8 +245,8 @@ describe("calls through the gateway", () => {
     expect(await consumed("team-a", "claude-test")).toEqual({ rpm: 1, tpm: 45 });
     const unknown = client().chat.completions.create({ model: "llama", messages });
     await expect(unknown).rejects.toThrow('404 No upstream of this gateway serves "llama".');
-    const nameless = client().models.list();
-    await expect(nameless).rejects.toThrow("404 No upstream of this gateway serves calls without");
+    const listed = await client().models.list();
+    expect(listed.data.map(({ id }) => id)).toEqual(["gpt-4o"]);
     await other.stop();
   });
 

@@ -162,7 +162,7 @@ describe("many streams", () => {
     upstream.replyWith(generator.reply);
     await using limiter = await RateLimiter.open("memory:", { clock: () => 1_700_000_000_000 });
     await limiter.repository.limits.setSystem([`rpm:${CALLS}`, "tpm:1000000"]);
-    const upstreams = [upstreamAt(upstream, {}, true)];
+    const upstreams = [upstreamAt(upstream, { models: [MODEL] }, true)];
     const gateway = await startGateway(limiter, upstream, { isOpen: true, upstreams });
     const openai = new OpenAI({ apiKey: "k", baseURL: `${gateway.url}/v1`, maxRetries: 1 });
     const granted = await Promise.all(plans.map((plan, number) => run(openai, number, plan)));

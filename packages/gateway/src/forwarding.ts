@@ -1,0 +1,270 @@
+/** Forwards a granted call to its upstream, hands the answer on, and ends the lease. */
+
+import { once } from "node:events";
+import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
+import {
+  type AnswerMeter,
+  answerMeter,
+  usageOfError,
+} from "@zae-limiter/limiter/llm/answer-meter.ts";
+import { anyFormat } from "@zae-limiter/limiter/llm/formats/format.ts";
+import { amountsOf, type MeteredCall } from "@zae-limiter/limiter/llm/metered-call.ts";
+import { Refused, send } from "./answers.ts";
+import type { Remembered } from "./background.ts";
+import type { ClientKey, Exchange } from "./call.ts";
+import { clientHeaders, limitHeaders, upstreamHeaders } from "./headers.ts";
+import type { ResolvedModel } from "./models.ts";
+import { PolledAnswer } from "./polled-answer.ts";
+import type { ReadCall } from "./read-call.ts";
+import type { Route } from "./routes.ts";
+import { UpstreamFailure } from "./upstream-connection.ts";
+
+/** A call whose estimate was granted. */
+export interface GrantedCall {
+  readonly key: ClientKey;
+  readonly route: Route;
+  readonly call: ReadCall;
+  readonly model: ResolvedModel;
+  readonly metered: MeteredCall;
+  /** The background response that is asked for. */
+  readonly polled?: { readonly id: string; readonly remembered: Remembered };
+  /** Releases the body of the request, which is not needed once an answer begins. */
+  readonly release: () => void;
+}
+
+/** The longest body of an error that is handed on: it is read before the client gets it. */
+const ERROR_BYTES_MAX = 1024 * 1024;
+/** The longest answer that is read on after its client has left. */
+const READ_ON_BYTES_MAX = 64 * 1024 * 1024;
+const BROKEN_OFF = "The answer of the upstream broke off.";
+const NO_STATUS = "The upstream answered with a status that HTTP does not have.";
+const REDIRECTED = "The upstream answered with a redirect, which this gateway does not follow.";
+const NOTHING = new Uint8Array(0);
+/** Stands where the provider's key stood. */
+const HIDDEN = "[hidden]";
+
+/** Forwards a call. Its lease has ended when the promise resolves or rejects. */
+export async function forward(exchange: Exchange, granted: GrantedCall): Promise<void> {
+  const { setup, left, entry } = exchange;
+  const { call, metered } = granted;
+  const stop = new AbortController();
+  let ended: ((isComplete: boolean) => void) | undefined;
+  const leave = () => {
+    // Providers stop a stream whose reader is gone; a plain answer is made, and billed, anyway.
+    if (!call.asksForStream) ended = setup.readingOn.start(() => stop.abort());
+    if (ended === undefined) stop.abort();
+  };
+  left.addEventListener("abort", leave, { once: true });
+  let isComplete = false;
+  try {
+    const answer = await answerOf(exchange, granted, stop.signal);
+    granted.release();
+    entry.first_byte_ms = exchange.elapsedMs();
+    const { statusCode: status = 0 } = answer;
+    if (status < 200 || status >= 300) await handOnError(exchange, granted, answer);
+    else isComplete = await handOn(exchange, granted, answer, stop);
+  } finally {
+    // Does nothing where the lease has ended, as it has in all cases that are known.
+    await metered.keepEstimate();
+    left.removeEventListener("abort", leave);
+    ended?.(isComplete);
+    entry.input_tokens = metered.used?.input;
+    entry.cached_tokens = metered.used?.cached;
+    entry.output_tokens = metered.used?.output;
+    entry.is_estimated = metered.isEstimated;
+  }
+}
+
+/** Sends the call and returns its answer; ends the lease where none comes. */
+async function answerOf(
+  { setup, request, left }: Exchange,
+  { key, route, call, model, metered }: GrantedCall,
+  signal: AbortSignal,
+): Promise<IncomingMessage> {
+  const { method = "GET" } = request;
+  const { upstream } = model;
+  const connection = setup.connections.get(upstream);
+  if (connection === undefined) throw new Error("An upstream has no connection");
+  const { body } = call;
+  const bytes = body.length === 0 && method !== "POST" ? undefined : body.length;
+  const headers = upstreamHeaders(request.headers, upstream, key.text, bytes);
+  try {
+    return await connection.send({ method, path: route.path, headers, body, signal });
+  } catch (error) {
+    const isFailure = error instanceof UpstreamFailure;
+    if (!isFailure || error.isUnsent) await metered.refund();
+    else if (left.aborted) await endLeft(metered, call.asksForStream);
+    else await metered.keepEstimate();
+    throw isFailure ? new Refused(502, "api_error", error.message) : error;
+  }
+}
+
+/** Ends the lease of a call whose client has left before its answer was complete. */
+function endLeft(metered: MeteredCall, isStreamed: boolean): Promise<void> {
+  return isStreamed ? metered.breakOff() : metered.chargeMost();
+}
+
+/** Hands an error on when it has been read whole, without the provider's key. */
+async function handOnError(
+  exchange: Exchange,
+  { call, model, metered }: GrantedCall,
+  answer: IncomingMessage,
+): Promise<void> {
+  const { statusCode: status = 0 } = answer;
+  const text = await textOf(answer);
+  const usage = text === undefined ? undefined : usageOfError(text, call.format ?? anyFormat);
+  await metered.fail({ status, usage });
+  if (status < 200 || status > 599) throw new Refused(502, "api_error", NO_STATUS);
+  if (status < 400) throw new Refused(502, "api_error", REDIRECTED);
+  if (text === undefined) throw new Refused(502, "api_error", BROKEN_OFF);
+  const { key } = model.upstream;
+  const body = key === undefined ? text : text.replaceAll(key, HIDDEN);
+  const headers = headersFor(exchange, model, metered, answer);
+  send(exchange.response, { status, headers, body });
+}
+
+/** Returns the body of an error; `undefined` where it breaks off or is too long. */
+async function textOf(answer: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of answer) {
+      bytes += (chunk as Buffer).length;
+      if (bytes > ERROR_BYTES_MAX) return undefined;
+      chunks.push(chunk as Buffer);
+    }
+  } catch {
+    return undefined;
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function headersFor(
+  { setup, provider, requestId }: Exchange,
+  { upstream }: ResolvedModel,
+  metered: MeteredCall,
+  answer: IncomingMessage,
+): OutgoingHttpHeaders {
+  const headers = {
+    ...clientHeaders(answer.headers, upstream),
+    ...limitHeaders(metered.statuses, setup.clock(), provider),
+    "x-gateway-request-id": requestId,
+  };
+  delete headers["content-length"];
+  return headers;
+}
+
+/** Hands an answer on at the speed of the client; returns whether it was read whole. */
+async function handOn(
+  exchange: Exchange,
+  granted: GrantedCall,
+  answer: IncomingMessage,
+  stop: AbortController,
+): Promise<boolean> {
+  const { response, left } = exchange;
+  const { call, model, metered } = granted;
+  const { "content-type": contentType = "", "content-encoding": contentEncoding = "" } =
+    answer.headers;
+  const isStreamed = contentType.startsWith("text/event-stream");
+  const meter = meterOf(exchange, granted, { contentType, contentEncoding });
+  const headers = headersFor(exchange, model, metered, answer);
+  const begin = () => void response.writeHead(answer.statusCode ?? 200, headers);
+  // The id of a background response is remembered before the client can ask for it.
+  const held: Uint8Array[] | undefined = call.facts.isBackground && !isStreamed ? [] : undefined;
+  if (held === undefined && !left.aborted) begin();
+  try {
+    await pass(exchange, { answer, meter, metered, held, stop });
+  } catch {
+    await endBroken(exchange, granted, meter.pendingId, isStreamed);
+    if (left.aborted) return false;
+    throw new Refused(502, "api_error", BROKEN_OFF);
+  }
+  const { rest, pendingId } = await meter.finish();
+  if (pendingId !== undefined) await remember(exchange, granted, pendingId);
+  if (left.aborted) return true;
+  if (held !== undefined) begin();
+  for (const bytes of [...(held ?? []), rest]) if (bytes.length > 0) response.write(bytes);
+  response.end();
+  return true;
+}
+
+interface Passage {
+  readonly answer: IncomingMessage;
+  readonly meter: AnswerMeter;
+  readonly metered: MeteredCall;
+  /** Gets what the client is to be sent at the end; `undefined`: it is sent at once. */
+  readonly held: Uint8Array[] | undefined;
+  /** Ends the answer. */
+  readonly stop: AbortController;
+}
+
+/** Reads an answer to its end, and writes what the client is to get; throws where it breaks off. */
+async function pass(
+  { response, left }: Exchange,
+  { answer, meter, metered, held, stop }: Passage,
+): Promise<void> {
+  let readBytes = 0;
+  for await (const chunk of answer as AsyncIterable<Buffer>) {
+    metered.touch();
+    const bytes = meter.push(chunk);
+    readBytes += chunk.length;
+    if (held !== undefined) held.push(bytes);
+    else if (!left.aborted && bytes.length > 0 && !response.write(bytes)) {
+      await once(response, "drain", { signal: left }).catch(() => {});
+    }
+    if (left.aborted && readBytes > READ_ON_BYTES_MAX) stop.abort();
+  }
+}
+
+/** Returns the reader of an answer, which ends the lease when the answer is complete. */
+function meterOf(
+  { setup }: Exchange,
+  { call, metered, polled }: GrantedCall,
+  type: { readonly contentType: string; readonly contentEncoding: string },
+): AnswerMeter {
+  if (polled !== undefined) {
+    const { id, remembered } = polled;
+    return new PolledAnswer(metered, async (usage) => {
+      const { input = 0, cached = 0, output = 0 } = usage;
+      const amounts = amountsOf(setup.metering.options.count, { input, cached, output });
+      await setup.background?.settle(id, remembered, amounts);
+    });
+  }
+  if (call.format !== undefined) return answerMeter(type, call.format, metered, call.hidesUsage);
+  return {
+    pendingId: undefined,
+    push: (chunk) => chunk,
+    finish: async () => {
+      await metered.keepEstimate();
+      return { rest: NOTHING };
+    },
+  };
+}
+
+/** Ends the lease of a call whose answer is not complete. */
+async function endBroken(
+  exchange: Exchange,
+  granted: GrantedCall,
+  pendingId: string | undefined,
+  isStreamed: boolean,
+): Promise<void> {
+  const { metered, call } = granted;
+  // A background response goes on without its reader.
+  if (call.facts.isBackground && pendingId !== undefined) {
+    return remember(exchange, granted, pendingId);
+  }
+  if (isStreamed) return metered.breakOff();
+  return exchange.left.aborted ? metered.chargeMost() : metered.keepEstimate();
+}
+
+/** Keeps the reserve of a background response until its usage is known. */
+async function remember(
+  { setup }: Exchange,
+  { key, model, metered }: GrantedCall,
+  id: string,
+): Promise<void> {
+  const kept = await metered.hold();
+  const { resource, upstream } = model;
+  const { href } = upstream.url;
+  await setup.background?.remember(id, key.id, key.entityId, resource, href, kept);
+}

@@ -1,0 +1,206 @@
+/** Bodies of requests: how much of them a gateway holds, and what it reads of them. */
+
+import type { IncomingMessage } from "node:http";
+import { isPlainObject } from "@zae-limiter/limiter/domain/check.ts";
+import type { Fields } from "@zae-limiter/limiter/llm/usage.ts";
+import { Refused } from "./answers.ts";
+
+/** Bodies of one key that this process holds at a time. */
+const BODIES_PER_KEY = 64;
+/** Bytes of one key that this process holds at a time, in bodies of the largest size. */
+const LARGEST_PER_KEY = 8;
+/** Bytes of all keys together, in bodies of the largest size. */
+const LARGEST_IN_ALL = 64;
+
+/** Deepest nesting and most keys of a body: a thousand times what calls have. */
+const DEPTH_MAX = 128;
+const KEYS_MAX = 50_000;
+
+const UNREAD =
+  "The body must be a JSON object in UTF-8, not compressed, and its model must be a text.";
+
+/** Holds the bytes of one body until it is released. */
+export interface OpenBody {
+  readonly bytes: Buffer;
+  release(): void;
+}
+
+interface Held {
+  count: number;
+  bytes: number;
+}
+
+/** Reads bodies, within bounds for each key and for the process. */
+export class RequestBodies {
+  readonly #bytesMax: number;
+  readonly #byKey = new Map<string, Held>();
+  #bytes = 0;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  /** Reads a body; refuses it before a byte is read where the key holds too many already. */
+  async read(request: IncomingMessage, keyId: string): Promise<OpenBody> {
+    const length = request.headers["content-length"];
+    const announced = length === undefined ? undefined : Number(length);
+    if (announced !== undefined && announced > this.#bytesMax) throw this.#tooLong();
+    const isChunked = request.headers["transfer-encoding"] !== undefined;
+    const release = this.#hold(keyId, announced ?? (isChunked ? this.#bytesMax : 0));
+    try {
+      return { bytes: await this.#bytesOf(request), release };
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+
+  #hold(keyId: string, bytes: number): () => void {
+    const held = this.#byKey.get(keyId) ?? { count: 0, bytes: 0 };
+    const isTooMuch =
+      held.count >= BODIES_PER_KEY || held.bytes + bytes > LARGEST_PER_KEY * this.#bytesMax;
+    const retry = { "retry-after": "1" };
+    if (isTooMuch) {
+      const message = "This key has too many requests open whose bodies wait. Try again later.";
+      throw new Refused(429, "too_many_open_bodies", message, retry);
+    }
+    if (this.#bytes + bytes > LARGEST_IN_ALL * this.#bytesMax) {
+      const message = "The gateway holds too many bodies at the moment. Try again later.";
+      throw new Refused(503, "server_error", message, retry);
+    }
+    held.count += 1;
+    held.bytes += bytes;
+    this.#bytes += bytes;
+    this.#byKey.set(keyId, held);
+    let isReleased = false;
+    return () => {
+      if (isReleased) return;
+      isReleased = true;
+      held.count -= 1;
+      held.bytes -= bytes;
+      this.#bytes -= bytes;
+      if (held.count === 0) this.#byKey.delete(keyId);
+    };
+  }
+
+  #bytesOf(request: IncomingMessage): Promise<Buffer> {
+    return new Promise((resolve, reject) => {
+      const chunks: Buffer[] = [];
+      let bytes = 0;
+      request.on("data", (chunk: Buffer) => {
+        bytes += chunk.length;
+        if (bytes <= this.#bytesMax) return void chunks.push(chunk);
+        request.pause();
+        reject(this.#tooLong());
+      });
+      request.on("end", () => resolve(Buffer.concat(chunks)));
+      request.on("error", reject);
+    });
+  }
+
+  #tooLong(): Refused {
+    const message = `The body has more than ${this.#bytesMax} bytes.`;
+    return new Refused(413, "request_too_large", message, { connection: "close" });
+  }
+}
+
+/** A refused request may leave this much of its body to be read, so that its connection lives. */
+const UNREAD_BYTES_MAX = 64 * 1024;
+
+/** Whether so much of a body has not been read that its connection is better closed. */
+export function hasUnreadBody({ headers, complete }: IncomingMessage): boolean {
+  if (complete) return false;
+  if (headers["transfer-encoding"] !== undefined) return true;
+  return Number(headers["content-length"] ?? 0) > UNREAD_BYTES_MAX;
+}
+
+/** Fields that the gateway reads: a server that ignores case must not read another one. */
+const READ_FIELDS: ReadonlyMap<string, string> = new Map(
+  [
+    ...["model", "stream", "stream_options", "n", "max_tokens", "max_completion_tokens"],
+    ...["max_output_tokens", "background", "messages", "prompt", "input", "system", "tools"],
+  ].map((name) => [folded(name), name]),
+);
+
+/** Returns the fields of a body; throws where they could mean something else to a server. */
+export function readFields(body: Buffer): Fields {
+  checkShape(body);
+  const fields = parsed(body);
+  const seen = new Set<string>();
+  for (const key of Object.keys(fields)) {
+    const fold = folded(key);
+    if (seen.has(fold) || (READ_FIELDS.get(fold) ?? key) !== key) {
+      const name = JSON.stringify(key.slice(0, 100));
+      const message = `The field ${name} of the body differs from another one only by case.`;
+      throw new Refused(400, "invalid_request_error", message);
+    }
+    seen.add(fold);
+  }
+  const { model } = fields;
+  if (model !== undefined && typeof model !== "string") throw unread();
+  return fields;
+}
+
+/** Returns the fields of a body in JSON; `undefined` for any other body. */
+export function readFieldsIfAny(body: Buffer): Fields | undefined {
+  try {
+    return readFields(body);
+  } catch (error) {
+    if (error instanceof Refused) return undefined;
+    throw error;
+  }
+}
+
+/** Maps keys that some JSON reader takes for the same to one text: Go ignores case. */
+function folded(key: string): string {
+  return key.toLowerCase().toUpperCase();
+}
+
+function parsed(body: Buffer): Fields {
+  let fields: unknown;
+  try {
+    fields = JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(body));
+  } catch {
+    throw unread();
+  }
+  if (!isPlainObject(fields)) throw unread();
+  return fields;
+}
+
+function unread(): Refused {
+  return new Refused(400, "invalid_request_error", UNREAD);
+}
+
+const [QUOTE, BACKSLASH, COLON] = [0x22, 0x5c, 0x3a];
+const [OPENING_BRACE, CLOSING_BRACE, OPENING_BRACKET, CLOSING_BRACKET] = [0x7b, 0x7d, 0x5b, 0x5d];
+
+/** Refuses a body that would hold the process while it is parsed; one pass over its bytes. */
+function checkShape(body: Buffer): void {
+  let depth = 0;
+  let keys = 0;
+  for (let at = 0; at < body.length; at += 1) {
+    const byte = body[at];
+    if (byte === QUOTE) at = endOfText(body, at);
+    else if (byte === COLON) keys += 1;
+    else if (byte === OPENING_BRACE || byte === OPENING_BRACKET) depth += 1;
+    else if (byte === CLOSING_BRACE || byte === CLOSING_BRACKET) depth -= 1;
+    if (depth > DEPTH_MAX || keys > KEYS_MAX) {
+      const message = `The body nests deeper than ${DEPTH_MAX} levels, or has more than ${KEYS_MAX} keys.`;
+      throw new Refused(400, "invalid_request_error", message);
+    }
+  }
+}
+
+/** Returns where the text that begins at a quote ends. */
+function endOfText(body: Buffer, from: number): number {
+  let at = body.indexOf(QUOTE, from + 1);
+  while (at !== -1 && isEscaped(body, at, from)) at = body.indexOf(QUOTE, at + 1);
+  return at === -1 ? body.length : at;
+}
+
+/** Whether an odd number of backslashes stands before a quote. */
+function isEscaped(body: Buffer, quoteAt: number, from: number): boolean {
+  let at = quoteAt - 1;
+  while (at > from && body[at] === BACKSLASH) at -= 1;
+  return (quoteAt - 1 - at) % 2 === 1;
+}

@@ -1,0 +1,81 @@
+/** Responses that a provider makes in the background: they keep their reserve until a poll. */
+
+import { createKey } from "@zae-limiter/gateway/keys.ts";
+import { responsesAnswer } from "@zae-limiter/test-support/llm/shapes.ts";
+import { json } from "@zae-limiter/test-support/llm/upstream.ts";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { Stage, startGateway } from "../started-gateway.ts";
+
+const RESPONSES = "/v1/responses";
+const asked = {
+  model: Stage.MODEL,
+  input: "x".repeat(40),
+  background: true,
+  max_output_tokens: 5000,
+};
+const queued = { ...responsesAnswer, status: "queued", output: [], usage: null };
+
+let stage: Stage;
+beforeEach(async () => {
+  stage = await Stage.start();
+});
+afterEach(() => stage.stop());
+
+async function startResponse(): Promise<void> {
+  stage.upstream.replyWith(json(queued));
+  const answer = await stage.ask(RESPONSES, asked);
+  expect(answer.status).toBe(200);
+  expect(await answer.json()).toEqual(queued);
+}
+
+test("a background response keeps its whole reserve until its usage is known", async () => {
+  await startResponse();
+  expect(await stage.consumed()).toEqual({ rpm: 1, tpm: 5010 });
+  stage.upstream.replyWith(json({ ...queued, status: "in_progress" }));
+  expect((await stage.ask(`${RESPONSES}/resp_1`)).status).toBe(200);
+  expect(await stage.consumed()).toEqual({ rpm: 2, tpm: 5010 });
+  stage.upstream.replyWith(json(responsesAnswer));
+  const done = await stage.ask(`${RESPONSES}/resp_1`);
+  expect(await done.json()).toEqual(responsesAnswer);
+  expect(stage.upstream.arrived[0]?.path).toBe("/v1/responses/resp_1");
+  // 36 tokens of input, of which 16 came from a cache, and 87 of output.
+  expect(await stage.consumed()).toEqual({ rpm: 3, tpm: 107 });
+});
+
+test("another gateway settles it too, and it is settled once", async () => {
+  await startResponse();
+  stage.upstream.replyWith(json(responsesAnswer));
+  const other = await startGateway(stage.limiter, stage.upstream);
+  const headers = { authorization: `Bearer ${stage.key}` };
+  const polls = [other, stage.gateway, other, stage.gateway].map(({ url }) =>
+    fetch(`${url}${RESPONSES}/resp_1`, { headers }),
+  );
+  for (const poll of polls) expect((await poll).status).toBe(200);
+  await other.stop(Promise.resolve());
+  expect(await stage.consumed()).toEqual({ rpm: 5, tpm: 107 });
+});
+
+test("only the key that made a response can read it, and no other response can be read", async () => {
+  await startResponse();
+  const { key } = await createKey(stage.limiter.repository, "team-a", undefined);
+  const headers = { authorization: `Bearer ${key}` };
+  stage.upstream.replyWith(json(responsesAnswer));
+  expect((await stage.ask(`${RESPONSES}/resp_1`, undefined, { headers })).status).toBe(404);
+  expect((await stage.ask(`${RESPONSES}/resp_2`)).status).toBe(404);
+  expect(stage.upstream.arrived).toHaveLength(0);
+});
+
+test("a response that ended without usage keeps its reserve", async () => {
+  await startResponse();
+  stage.upstream.replyWith(json({ ...queued, status: "failed" }));
+  expect((await stage.ask(`${RESPONSES}/resp_1`)).status).toBe(200);
+  expect(await stage.consumed()).toEqual({ rpm: 2, tpm: 5010 });
+});
+
+test("a gateway may refuse background responses", async () => {
+  await stage.restart({ background: "refuse" });
+  const answer = await stage.ask(RESPONSES, asked);
+  expect(answer.status).toBe(400);
+  expect(await answer.json()).toMatchObject({ error: { code: "background_not_allowed" } });
+  expect(await stage.consumed()).toEqual({ rpm: 0, tpm: 0 });
+});
