@@ -16,8 +16,8 @@ import {
 } from "@zae-limiter/limiter/buckets/distributed/table-traits.ts";
 import { type BucketPlace, bucketKey } from "@zae-limiter/limiter/records/keys.ts";
 import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
+import { LRUCache } from "lru-cache";
 import type { BucketActivity } from "./bucket-activity.ts";
-import { WriteRates } from "./write-rates.ts";
 
 /** Splits a bucket. Concurrent splits neither create nor lose tokens. */
 export interface ShardSplitter {
@@ -108,4 +108,43 @@ function isStale(
     if (balanceAt(bucket, stored, nowMs).accruedMilli > 0) return true;
   }
   return false;
+}
+
+const ITEMS_MAX = 10_000;
+const MEASURED_MS = 5000;
+
+interface Meter {
+  second: number;
+  inSecond: number;
+  sinceMs: number;
+  sinceThen: number;
+}
+
+/**
+ * Measures on the stream how often items are written.
+ *
+ * The stream has the time of a change to the second on AWS, to the minute on DynamoDB Local; a
+ * reader that catches up sees old changes all at once. Each would take a quiet bucket for a busy
+ * one, so the lower of both rates counts: by the times of the changes, and by their arrival.
+ */
+export class WriteRates {
+  readonly #meters = new LRUCache<string, Meter>({ max: ITEMS_MAX });
+
+  /** Counts writes that happened in one second; returns the writes per second. */
+  count(item: string, atMs: number, writes: number, nowMs: number): number {
+    const second = Math.floor(atMs / 1000);
+    let meter = this.#meters.get(item);
+    if (meter === undefined || nowMs - meter.sinceMs > MEASURED_MS) {
+      meter = { second, inSecond: 0, sinceMs: nowMs, sinceThen: 0 };
+      this.#meters.set(item, meter);
+    }
+    if (meter.second !== second) {
+      meter.second = second;
+      meter.inSecond = 0;
+    }
+    meter.inSecond += writes;
+    meter.sinceThen += writes;
+    const seconds = Math.max(1, (nowMs - meter.sinceMs) / 1000);
+    return Math.min(meter.inSecond, meter.sinceThen / seconds);
+  }
 }

@@ -8,13 +8,19 @@
  * stays, and consumes nothing: it lowers the number of shards, and raises their generation (`mg`).
  */
 
+import { balanceAt, balanceOf } from "@zae-limiter/limiter/buckets/distributed/plan/balance-at.ts";
+import {
+  decoded,
+  type SeenBucket,
+} from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
+import { DamagedRecordError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { isLimitName, RESERVED_LIMIT } from "@zae-limiter/limiter/domain/names.ts";
-import { ACQUIRES, METER } from "@zae-limiter/limiter/records/bucket-item.ts";
+import { ACQUIRES, attributesOf, METER } from "@zae-limiter/limiter/records/bucket-item.ts";
 import { STATE_SK } from "@zae-limiter/limiter/records/keys.ts";
+import { softStamp } from "@zae-limiter/limiter/records/python-attributes.ts";
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
 import { integerAt, numberAt, valueAt } from "@zae-limiter/limiter/storage/item.ts";
 import { type Milli, minus } from "./milli.ts";
-import { overdrawnBy } from "./overdraft.ts";
 import type { StreamChange } from "./stream-change.ts";
 
 export interface Consumption {
@@ -97,4 +103,60 @@ function totalAt(item: Item | undefined, attribute: string): Milli {
 
 function isWhole(value: unknown): value is Milli {
   return typeof value === "bigint" || Number.isSafeInteger(value);
+}
+
+/** The time of a stream record is rounded down to a second. */
+const ROUNDED_MS = 1000;
+
+interface ConsumingWrite {
+  readonly before: Item | undefined;
+  readonly after: Item;
+  /** The time of the write, rounded down to a second. */
+  readonly atMs: number;
+  /** Whether it was an acquire of this library. */
+  readonly isAcquire: boolean;
+}
+
+/**
+ * Returns the soft limits that a write has consumed into debt, by the item after it. `names` are
+ * the limits whose consumption the write has counted.
+ *
+ * A bucket of this library does not say which of its limits are soft. It does not have to: an
+ * acquire leaves only soft ones below zero. Clients of the Python library stamp their soft limits,
+ * and their adjustments cannot be told from acquires.
+ */
+export function overdrawnBy(write: ConsumingWrite, names: readonly string[]): readonly string[] {
+  const { before, after } = write;
+  const candidates = names.filter((name) => {
+    const stored = tokensAt(after, name);
+    // Under bypass consumption is counted, and the balance stays.
+    const isCountedOnly =
+      before !== undefined &&
+      numberAt(before, "rf") === numberAt(after, "rf") &&
+      stored >= tokensAt(before, name);
+    return stored < 0 && !isCountedOnly;
+  });
+  const bucket = candidates.length === 0 ? undefined : readable(after);
+  if (bucket === undefined) return [];
+  return candidates.filter((name) => {
+    const limit = bucket.limits.get(name);
+    const isStamped = (numberAt(after, softStamp(name)) ?? 0) > write.atMs;
+    if (limit === undefined || (!isStamped && !write.isAcquire)) return false;
+    const atMs = isStamped ? write.atMs : write.atMs + ROUNDED_MS;
+    return balanceOf(balanceAt(bucket, limit, atMs)) < 0;
+  });
+}
+
+/** Returns the bucket in an item; a damaged one has no debts, and its consumption counts. */
+function readable(item: Item): SeenBucket | undefined {
+  try {
+    return decoded(item);
+  } catch (error) {
+    if (error instanceof DamagedRecordError) return undefined;
+    throw error;
+  }
+}
+
+function tokensAt(item: Item | undefined, name: string): number {
+  return (item && numberAt(item, attributesOf(name).tokens)) ?? 0;
 }

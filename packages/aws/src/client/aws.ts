@@ -3,12 +3,11 @@
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import { entryOf } from "@zae-limiter/limiter/base/entry.ts";
 import { isLoopback } from "@zae-limiter/limiter/base/loopback.ts";
-import { systemTimer } from "@zae-limiter/limiter/base/time.ts";
+import { systemTimer, type Timer } from "@zae-limiter/limiter/base/time.ts";
 import { environment } from "@zae-limiter/limiter/repository/environment.ts";
 import { LOCAL_ENGINE } from "@zae-limiter/limiter/storage/dynamodb/connection.ts";
 import type { ActionName, Input, Output, ServiceName } from "./aws-actions.ts";
 import { explainAwsError } from "./aws-failure.ts";
-import { type Repeating, repeatRefusedOnce } from "./refused-connection.ts";
 
 /** Endpoint, region and credentials. What is left out is resolved as every AWS tool does. */
 export interface AwsConnection {
@@ -178,4 +177,55 @@ async function loadSdk(name: ServiceName): Promise<[Configured, object, object?]
       return [ResourceGroupsTaggingAPIClient as unknown as Configured, commands];
     }
   }
+}
+
+/** Time in which a server that restarts is back, in milliseconds. */
+const PAUSE_MS = 200;
+
+/**
+ * The connection was refused twice. It has no `code` and no `cause`, because the SDK would repeat
+ * the request for either.
+ */
+class RefusedConnection extends Error {
+  override readonly name = "RefusedConnection";
+}
+
+/** The part of a client of the SDK that this file needs. */
+interface Repeating {
+  readonly middlewareStack: {
+    add(
+      middleware: (next: Handler) => Handler,
+      place: { readonly step: "deserialize"; readonly priority: "low"; readonly name: string },
+    ): void;
+  };
+}
+
+type Handler = (args: never) => Promise<unknown>;
+
+/**
+ * Repeats a request once when its connection is refused, then throws `RefusedConnection`: the SDK
+ * would repeat it for many seconds, while the user sees nothing.
+ */
+function repeatRefusedOnce(client: Repeating, timer: Timer): void {
+  client.middlewareStack.add(
+    (next) => async (args) => {
+      try {
+        return await next(args);
+      } catch (error) {
+        if (!isRefused(error)) throw error;
+      }
+      await timer.sleep(PAUSE_MS);
+      try {
+        return await next(args);
+      } catch (error) {
+        throw isRefused(error) ? new RefusedConnection((error as Error).message) : error;
+      }
+    },
+    { step: "deserialize", priority: "low", name: "zaeLimiterRefused" },
+  );
+}
+
+function isRefused(error: unknown): boolean {
+  const { code, errors = [] } = (error ?? {}) as { code?: unknown; errors?: readonly unknown[] };
+  return code === "ECONNREFUSED" || (errors.length > 0 && errors.every(isRefused));
 }

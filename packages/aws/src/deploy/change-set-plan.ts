@@ -1,5 +1,6 @@
 /** Plans a change of a stack as a change set, shows what it does, and carries it out. */
 
+import type { Random } from "@zae-limiter/limiter/base/random.ts";
 import { StackOperationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import type { Aws } from "../client/aws.ts";
 import type { LambdaName } from "../lambda/function-names.ts";
@@ -28,7 +29,6 @@ import type { DeployContext } from "./deploy-context.ts";
 import { type Draft, draftCreation, draftUpdate } from "./draft.ts";
 import { refuseForeign } from "./ownership.ts";
 import { type DeployPlan, intentFor, refuseLoss, settingChanges, tagChanges } from "./plan.ts";
-import { uploadTemplate } from "./template-upload.ts";
 
 /** A plan, and the change set that would carry it out. */
 export interface PreparedPlan {
@@ -234,4 +234,63 @@ function stuck({ name, status }: Stack): string {
     `it is stuck in ${status}; repair it first with: aws cloudformation ${command} ` +
     `--stack-name ${name}`
   );
+}
+
+/** The most bytes that a request may carry. */
+const BODY_BYTES_MAX = 51_200;
+const KEY = "template.json";
+const LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789";
+const SUFFIX_LENGTH = 20;
+
+interface UploadedTemplate {
+  readonly template: { readonly body: string } | { readonly url: string };
+  /** Removes the bucket, if there is one. */
+  remove(): Promise<void>;
+}
+
+interface UploadOptions {
+  readonly random: Random;
+  readonly endpoint?: string | undefined;
+  readonly bytesMax?: number;
+}
+
+/**
+ * Returns the template as CloudFormation takes it: in the request, or where it is too long, in a
+ * bucket that exists until CloudFormation has read it.
+ */
+export async function uploadTemplate(
+  aws: Aws,
+  body: string,
+  { random, endpoint, bytesMax = BODY_BYTES_MAX }: UploadOptions,
+): Promise<UploadedTemplate> {
+  if (Buffer.byteLength(body) <= bytesMax) {
+    return { template: { body }, remove: async () => undefined };
+  }
+  const letter = () => LETTERS[Math.floor(random() * LETTERS.length)];
+  const Bucket = `zae-limiter-${Array.from({ length: SUFFIX_LENGTH }, letter).join("")}`;
+  const region = await aws.region();
+  await aws.send("s3:CreateBucket", {
+    Bucket,
+    // The oldest region must not be named.
+    ...(region === "us-east-1"
+      ? {}
+      : { CreateBucketConfiguration: { LocationConstraint: region as never } }),
+  });
+  const remove = async () => {
+    await aws.send("s3:DeleteObjects", { Bucket, Delete: { Objects: [{ Key: KEY }] } });
+    await aws.send("s3:DeleteBucket", { Bucket });
+  };
+  try {
+    await aws.send("s3:PutObject", { Bucket, Key: KEY, Body: body });
+  } catch (error) {
+    await aws.send("s3:DeleteBucket", { Bucket });
+    throw error;
+  }
+  return { template: { url: urlOf(Bucket, region, endpoint) }, remove };
+}
+
+function urlOf(bucket: string, region: string, endpoint: string | undefined): string {
+  if (endpoint !== undefined) return `${endpoint.replace(/\/$/, "")}/${bucket}/${KEY}`;
+  const suffix = region.startsWith("cn-") ? "amazonaws.com.cn" : "amazonaws.com";
+  return `https://${bucket}.s3.${region}.${suffix}/${KEY}`;
 }

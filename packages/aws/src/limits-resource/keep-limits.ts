@@ -17,11 +17,14 @@ import {
   type Manifest,
   targetName,
 } from "@zae-limiter/limiter/manifest/manifest.ts";
+import { inNamespace, provisionerKey } from "@zae-limiter/limiter/records/keys.ts";
 import type { Namespace } from "@zae-limiter/limiter/records/namespaces/namespace-item.ts";
+import type { RecordContext } from "@zae-limiter/limiter/records/record-context.ts";
 import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import type { StoreAsItIs } from "@zae-limiter/limiter/repository/store-as-it-is.ts";
-import { claim, ownerOf, release } from "./owner.ts";
+import type { Key } from "@zae-limiter/limiter/storage/item.ts";
+import { textAt } from "@zae-limiter/limiter/storage/item.ts";
 import { isForeign, isUnmade, namespaceIdIn, physicalId } from "./physical-id.ts";
 import type { Outcome } from "./reply.ts";
 import type { LimitsRequest } from "./request.ts";
@@ -148,4 +151,29 @@ function outcomeOf(id: string, namespaceId: string, result: ApplyResult): Outcom
   if (sentences.length === 0) return { physicalId: id, data };
   const done = `${applied.length} of ${applied.length + failed.length + skipped.length} changes`;
   return { physicalId: id, data, failure: `${done} were made. ${sentences.join("; ")}` };
+}
+
+const OWNER = "owner";
+
+/** Records this resource as the owner: the last one that CloudFormation has set up. */
+async function claim(context: RecordContext, physicalId: string): Promise<void> {
+  const { store, namespaceId } = context;
+  const key = ownerKey(namespaceId);
+  await store.put({ ...key, ...inNamespace(namespaceId, key.PK), [OWNER]: physicalId });
+}
+
+async function ownerOf(context: RecordContext): Promise<string | undefined> {
+  const item = await context.store.get(ownerKey(context.namespaceId), { consistent: true });
+  return textAt(item, OWNER);
+}
+
+/** Removes the owner record, unless it names another resource by now. */
+async function release(context: RecordContext, physicalId: string): Promise<void> {
+  const mine = [{ is: "=", name: OWNER, value: physicalId }] as const;
+  await context.store.delete(ownerKey(context.namespaceId), mine);
+}
+
+function ownerKey(namespaceId: string): Key {
+  const { PK, SK } = provisionerKey(namespaceId);
+  return { PK, SK: `${SK}#OWNER` };
 }

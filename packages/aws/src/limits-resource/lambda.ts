@@ -9,10 +9,8 @@ import { openAsItIs, type StoreAsItIs } from "@zae-limiter/limiter/repository/st
 import { tableAt } from "@zae-limiter/limiter/repository/stores/dynamodb.ts";
 import { forgetLimits, keepLimits, type LimitsTable } from "./keep-limits.ts";
 import { unmadeId } from "./physical-id.ts";
-import { type Outcome, replyText } from "./reply.ts";
-import { checkReplyAddress, type ReplyPlace } from "./reply-address.ts";
+import { checkReplyAddress, type Outcome, type ReplyPlace, replyText, sendReply } from "./reply.ts";
 import { checkRequest, type LimitsRequest } from "./request.ts";
-import { sendReply } from "./send-reply.ts";
 
 const TIMEOUT_MS = 5000;
 /** With less time left than `STOP_MS` no change is begun; with less than `ANSWER_MS` it answers. */

@@ -6,12 +6,12 @@
  */
 
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
+import { isPlainObject } from "@zae-limiter/limiter/domain/check.ts";
 import { StackOperationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { INDEXES, type IndexDefinition } from "@zae-limiter/limiter/storage/table.ts";
 import type { Aws } from "../client/aws.ts";
 import { deployedTemplate } from "../deploy/deployed-template.ts";
-import { keepUnchangeable } from "../deploy/unchangeable.ts";
-import type { CfnTemplate, CfnValue } from "../template/cfn.ts";
+import type { CfnResource, CfnTemplate, CfnValue } from "../template/cfn.ts";
 import {
   attributeDefinitions,
   indexDefinition,
@@ -126,4 +126,45 @@ function shapeOf({ properties }: DeployedTable): TableShape {
 function renamed(template: CfnTemplate, id: string): CfnTemplate {
   const text = JSON.stringify(template).replaceAll(new RegExp(`\\b${TABLE}\\b`, "g"), id);
   return JSON.parse(text) as CfnTemplate;
+}
+
+/**
+ * Properties that AWS cannot change in place, of resources with a name of their own. A new value
+ * means a new resource, which cannot be made while the old one has the name; so the deployed value
+ * is kept.
+ */
+const UNCHANGEABLE: Readonly<Record<string, readonly string[]>> = {
+  "AWS::IAM::ManagedPolicy": ["Description"],
+  // Only one mapping may lead from a stream to a function. It goes on from where it is anyway.
+  "AWS::Lambda::EventSourceMapping": ["StartingPosition"],
+};
+
+/** Returns our template with the unchangeable properties of the deployed one. */
+function keepUnchangeable(template: CfnTemplate, deployed: object): CfnTemplate {
+  const { Resources: there } = deployed as { Resources?: unknown };
+  const kept = Object.entries(template.Resources).map(([id, resource]) => {
+    const other = isPlainObject(there) ? there[id] : undefined;
+    const isSame = isPlainObject(other) && other.Type === resource.Type;
+    return [id, isSame ? withKept(resource, other as unknown as CfnResource) : resource];
+  });
+  return { ...template, Resources: Object.fromEntries(kept) };
+}
+
+function withKept(resource: CfnResource, deployed: CfnResource): CfnResource {
+  const properties: Record<string, CfnValue | undefined> = { ...resource.Properties };
+  for (const name of UNCHANGEABLE[resource.Type] ?? []) {
+    const value = deployed.Properties?.[name];
+    if (value === undefined) delete properties[name];
+    else if (isSelfContained(value)) properties[name] = value;
+  }
+  return { ...resource, Properties: properties };
+}
+
+/** Returns whether a value uses no parameter and no condition of its template. */
+function isSelfContained(value: CfnValue): boolean {
+  if (typeof value !== "object") return true;
+  const { "Fn::Sub": text, ...rest } = value as Record<string, unknown>;
+  return (
+    typeof text === "string" && Object.keys(rest).length === 0 && !/\$\{(?!AWS::|!)/.test(text)
+  );
 }

@@ -2,7 +2,7 @@
 
 import { connectAws } from "@zae-limiter/aws/client/aws.ts";
 import { createChangeSet, discardChangeSet } from "@zae-limiter/aws/deploy/change-set.ts";
-import { uploadTemplate } from "@zae-limiter/aws/deploy/template-upload.ts";
+import { uploadTemplate } from "@zae-limiter/aws/deploy/change-set-plan.ts";
 import { compactTemplate, stackTemplate } from "@zae-limiter/aws/template/template.ts";
 import { systemTimer } from "@zae-limiter/limiter/base/time.ts";
 import { expect, test } from "vitest";

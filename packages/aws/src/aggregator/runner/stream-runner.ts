@@ -5,13 +5,12 @@
 
 import type { Clock, Timer } from "@zae-limiter/limiter/base/time.ts";
 import { RateLimiterUnavailable } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import type { StreamShard } from "@zae-limiter/limiter/storage/change-source.ts";
 import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
 import type { Aggregator } from "../aggregator.ts";
 import { type AggregatorCounters, added, counterFields, NOTHING_DONE } from "../counters.ts";
 import { errorFields, type Log } from "../log.ts";
-import { assign } from "./assignment.ts";
-import { LeaseItems, type ShardLease } from "./lease-items.ts";
-import { Pulse } from "./pulse.ts";
+import { LeaseItems, type ShardLease, type WorkerSign } from "./lease-items.ts";
 import type { ShardSource, SourceShards } from "./shard-source.ts";
 import { ShardWorker } from "./shard-worker.ts";
 
@@ -173,4 +172,95 @@ export class StreamRunner {
     const shards = this.#workers.size;
     log("info", "aggregator at work", { worker, shards, ...counterFields(this.#counters) });
   }
+}
+
+interface AssignmentInput {
+  readonly worker: string;
+  readonly shards: readonly StreamShard[];
+  readonly leases: ReadonlyMap<string, ShardLease>;
+  /** Workers that are alive, this one included. */
+  readonly workers: ReadonlySet<string>;
+  /** Shards whose lease is dead. */
+  readonly dead: ReadonlySet<string>;
+}
+
+interface Assignment {
+  /** Shards to take. */
+  readonly take: readonly string[];
+  /** Shards to release to processes that have fewer. */
+  readonly release: readonly string[];
+}
+
+/**
+ * Assigns the shards of a stream to processes, an equal share to each. A process that has more
+ * releases the rest by itself, so that no process has to take a shard from another.
+ */
+export function assign(input: AssignmentInput): Assignment {
+  const { worker, leases, workers, dead } = input;
+  const readable = input.shards.filter((shard) => isReadable(shard, input));
+  const share = Math.ceil(readable.length / Math.max(1, workers.size));
+  const own = readable.filter(({ id }) => leases.get(id)?.owner === worker);
+  const free = readable.filter(({ id }) => {
+    const owner = leases.get(id)?.owner;
+    return owner === undefined || (owner !== worker && dead.has(id));
+  });
+  return {
+    take: free.slice(0, Math.max(0, share - own.length)).map(({ id }) => id),
+    release: own.slice(share).map(({ id }) => id),
+  };
+}
+
+/** Returns whether the shards before it are done: changes of one item continue from these. */
+function isReadable({ id, parentId }: StreamShard, input: AssignmentInput): boolean {
+  const { leases, shards } = input;
+  if (leases.get(id)?.done === true) return false;
+  const parent = shards.find((shard) => shard.id === parentId);
+  return parent === undefined || leases.get(parent.id)?.done === true;
+}
+
+interface Seen {
+  readonly beat: number;
+  readonly sinceMs: number;
+}
+
+/** Finds dead processes: their beat has not changed for the time of a lease, by the local timer. */
+class Pulse {
+  readonly #leaseMs: number;
+  #shards = new Map<string, Seen>();
+  #workers = new Map<string, Seen>();
+
+  constructor(leaseMs: number) {
+    this.#leaseMs = leaseMs;
+  }
+
+  deadAmong(
+    leases: ReadonlyMap<string, ShardLease>,
+    workers: ReadonlyMap<string, WorkerSign>,
+    nowMs: number,
+  ): { readonly shards: ReadonlySet<string>; readonly workers: ReadonlySet<string> } {
+    this.#shards = watched(this.#shards, leases, nowMs);
+    this.#workers = watched(this.#workers, workers, nowMs);
+    return {
+      shards: this.#silent(this.#shards, nowMs),
+      workers: this.#silent(this.#workers, nowMs),
+    };
+  }
+
+  #silent(seen: ReadonlyMap<string, Seen>, nowMs: number): Set<string> {
+    const silent = [...seen].filter(([, { sinceMs }]) => nowMs - sinceMs >= this.#leaseMs);
+    return new Set(silent.map(([id]) => id));
+  }
+}
+
+function watched(
+  before: ReadonlyMap<string, Seen>,
+  now: ReadonlyMap<string, { readonly beat: number }>,
+  nowMs: number,
+): Map<string, Seen> {
+  return new Map(
+    [...now].map(([id, { beat }]) => {
+      const known = before.get(id);
+      return [id, known?.beat === beat ? known : { beat, sinceMs: nowMs }];
+    }),
+  );
 }

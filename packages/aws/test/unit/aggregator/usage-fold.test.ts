@@ -1,5 +1,5 @@
 import { consumptionOf } from "@zae-limiter/aws/aggregator/consumption.ts";
-import { planSnapshot } from "@zae-limiter/aws/aggregator/snapshot-write.ts";
+import { planSnapshot } from "@zae-limiter/aws/aggregator/snapshot-writer.ts";
 import { generationOf, orderOf } from "@zae-limiter/aws/aggregator/stream-change.ts";
 import { foldUsage, type SnapshotTally } from "@zae-limiter/aws/aggregator/usage-fold.ts";
 import { parseWindows } from "@zae-limiter/aws/aggregator/window-list.ts";

@@ -3,8 +3,8 @@
 import { discardPlan, executePlan, preparePlan } from "@zae-limiter/aws/deploy/change-set-plan.ts";
 import { deployOver, whileOvertaken } from "@zae-limiter/aws/deploy/deploy.ts";
 import type { DeployContext } from "@zae-limiter/aws/deploy/deploy-context.ts";
-import { ensureTags } from "@zae-limiter/aws/deploy/ensure-tags.ts";
 import { Overtaken } from "@zae-limiter/aws/deploy/overtaken.ts";
+import { ensureTags } from "@zae-limiter/aws/deploy/upgrade.ts";
 import type { StackOptions } from "@zae-limiter/aws/options/stack-options.ts";
 import { removeStack } from "@zae-limiter/aws/stack/remove-stack.ts";
 import { findStack, type Stack } from "@zae-limiter/aws/stack/stack.ts";

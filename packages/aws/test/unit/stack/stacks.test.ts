@@ -2,9 +2,9 @@
 
 import { createHash } from "node:crypto";
 import type { Aws } from "@zae-limiter/aws/client/aws.ts";
+import { uploadTemplate } from "@zae-limiter/aws/deploy/change-set-plan.ts";
 import type { DeployContext } from "@zae-limiter/aws/deploy/deploy-context.ts";
-import { ensureTags } from "@zae-limiter/aws/deploy/ensure-tags.ts";
-import { uploadTemplate } from "@zae-limiter/aws/deploy/template-upload.ts";
+import { ensureTags } from "@zae-limiter/aws/deploy/upgrade.ts";
 import { eventSourceReady } from "@zae-limiter/aws/lambda/event-source.ts";
 import { putCode } from "@zae-limiter/aws/lambda/lambda-code.ts";
 import { findLimiters } from "@zae-limiter/aws/stack/discovery.ts";

@@ -1,10 +1,9 @@
 import { Aggregator } from "@zae-limiter/aws/aggregator/aggregator.ts";
 import type { AggregatorCounters } from "@zae-limiter/aws/aggregator/counters.ts";
 import type { LogFields } from "@zae-limiter/aws/aggregator/log.ts";
-import { assign } from "@zae-limiter/aws/aggregator/runner/assignment.ts";
 import { LeaseItems } from "@zae-limiter/aws/aggregator/runner/lease-items.ts";
 import { feedSource, type ShardSource } from "@zae-limiter/aws/aggregator/runner/shard-source.ts";
-import { StreamRunner } from "@zae-limiter/aws/aggregator/runner/stream-runner.ts";
+import { assign, StreamRunner } from "@zae-limiter/aws/aggregator/runner/stream-runner.ts";
 import {
   InfrastructureNotFoundError,
   ValidationError,

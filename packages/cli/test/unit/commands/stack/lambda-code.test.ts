@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import type { Deployed } from "@zae-limiter/aws/deploy/deploy.ts";
-import { ensureTags } from "@zae-limiter/aws/deploy/ensure-tags.ts";
+import { ensureTags } from "@zae-limiter/aws/deploy/upgrade.ts";
 import { type Overwriting, putCode } from "@zae-limiter/aws/lambda/lambda-code.ts";
 import { findStack, type Stack } from "@zae-limiter/aws/stack/stack.ts";
 import { LAMBDA_VERSION_TAG } from "@zae-limiter/aws/stack/stack-tags.ts";

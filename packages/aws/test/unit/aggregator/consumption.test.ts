@@ -1,6 +1,6 @@
 /** Which writes have consumed a soft limit into debt. */
 
-import { overdrawnBy } from "@zae-limiter/aws/aggregator/overdraft.ts";
+import { overdrawnBy } from "@zae-limiter/aws/aggregator/consumption.ts";
 import { expect, test } from "vitest";
 import { AT, bucketItem } from "./changes.ts";
 

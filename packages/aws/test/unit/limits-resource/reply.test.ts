@@ -1,10 +1,7 @@
 /** The custom resource answers to CloudFormation and to no other host. */
 
 import { createLimitsHandler } from "@zae-limiter/aws/limits-resource/lambda.ts";
-import {
-  checkReplyAddress,
-  type ReplyPlace,
-} from "@zae-limiter/aws/limits-resource/reply-address.ts";
+import { checkReplyAddress, type ReplyPlace } from "@zae-limiter/aws/limits-resource/reply.ts";
 import { describe, expect, test } from "vitest";
 import { CloudFormation, LOCAL_PLACE } from "./requests.ts";
 
