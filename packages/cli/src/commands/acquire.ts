@@ -3,19 +3,20 @@
 import type { LimitStatus } from "@zae-limiter/limiter/domain/limit-status.ts";
 import { leaf, type Result } from "../frame/command.ts";
 import { EXIT } from "../frame/exit-codes.ts";
-import { fields } from "../frame/fields.ts";
-import { type Refused, refused } from "../frame/refused.ts";
 import {
   amountsText,
   CONSUME_OPTIONS,
   type ConsumeOptions,
   decide,
+  type Refused,
+  refused,
   TARGET_ARGUMENTS,
 } from "../store/consume.ts";
 import { STATUS_SHAPE, statusJson } from "../terminal/bars.ts";
 import { interruptible } from "../terminal/interruption.ts";
 import { finiteOrNull } from "../terminal/json.ts";
 import { withThousands } from "../terminal/numbers.ts";
+import { fields } from "../terminal/table.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
 export const acquire = leaf<ConsumeOptions>({

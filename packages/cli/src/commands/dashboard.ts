@@ -1,7 +1,6 @@
 /** `dashboard`: a page in the browser on any store, until it is ended. */
 
-import { DASHBOARD_OPTIONS, type DashboardFlags } from "../dashboard/options.ts";
-import { checkedToken } from "../dashboard/token.ts";
+import { checkedToken, DASHBOARD_OPTIONS, type DashboardFlags } from "../dashboard/options.ts";
 import { type Call, leaf } from "../frame/command.ts";
 import { PRINCIPAL_OPTION, type PrincipalOptions } from "../store/principal.ts";
 import { interruptible } from "../terminal/interruption.ts";

@@ -4,11 +4,11 @@ import { constants } from "node:os";
 import type { JsonValue } from "@zae-limiter/limiter/domain/json.ts";
 import { type Call, CommandFailure, leaf, UsageError } from "../frame/command.ts";
 import { EXIT } from "../frame/exit-codes.ts";
-import { refused } from "../frame/refused.ts";
 import {
   CONSUME_OPTIONS,
   type ConsumeOptions,
   decide,
+  refused,
   TARGET_ARGUMENTS,
 } from "../store/consume.ts";
 import { interruptible } from "../terminal/interruption.ts";

@@ -7,7 +7,7 @@ import { systemClock } from "@zae-limiter/limiter/base/time.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { announce } from "../dashboard/announce.ts";
 import type { DashboardFlags } from "../dashboard/options.ts";
-import { checkedToken } from "../dashboard/token.ts";
+import { checkedToken } from "../dashboard/options.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { openTemporary, withTemporaryStore } from "./temporary-store.ts";
 

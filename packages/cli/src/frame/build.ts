@@ -9,7 +9,6 @@ import {
   type OptionSpec,
   UsageError,
 } from "./command.ts";
-import { nearest } from "./nearest.ts";
 import {
   COMMON_HEADING,
   COMMON_OPTIONS,
@@ -18,7 +17,7 @@ import {
   storeOptions,
 } from "./options.ts";
 
-/** Called with a command, its path and what was read for it. */
+/** Runs a command with the arguments and options that were read for it. */
 export type Perform = (
   leaf: Leaf,
   path: string,
@@ -26,7 +25,7 @@ export type Perform = (
   options: Record<string, unknown>,
 ) => Promise<void>;
 
-/** `path` is the words before it: `zae-limiter`, `zae-limiter entity`. */
+/** Builds a command; `path` has the words before it: `zae-limiter`, `zae-limiter entity`. */
 export function build(node: Group | Leaf, path: string, perform: Perform): Command {
   return isGroup(node) ? buildGroup(node, path, perform) : buildLeaf(node, path, perform);
 }
@@ -111,7 +110,32 @@ export function unknownCommand(word: string, commands: readonly { name: string }
   return `there is no command "${word}", did you mean ${nearest(word, names)}?`;
 }
 
-/** Summaries stand in lists, where a capital would be loud. */
+/** Returns a summary as a sentence; in lists, summaries begin with a small letter. */
 function sentence(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** Returns the word nearest to a misspelled one; the first of equals. */
+export function nearest(word: string, words: readonly string[]): string | undefined {
+  let best: string | undefined;
+  let least = Number.POSITIVE_INFINITY;
+  for (const candidate of words) {
+    const found = distance(word, candidate);
+    if (found < least) [best, least] = [candidate, found];
+  }
+  return best;
+}
+
+/** Returns the number of letters to change, add or remove. */
+function distance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, at) => at);
+  for (let i = 1; i <= from.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= to.length; j += 1) {
+      const swap = (row[j - 1] ?? 0) + (from[i - 1] === to[j - 1] ? 0 : 1);
+      next.push(Math.min(swap, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[to.length] ?? 0;
 }

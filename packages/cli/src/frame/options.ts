@@ -21,14 +21,14 @@ export function storeOptions(leaf: Leaf): readonly OptionSpec[] {
 
 export const COMMON_OPTIONS: readonly OptionSpec[] = [JSON_OPTION, DEBUG_OPTION];
 
-/** Options that may also stand before the command. */
-export const MOVABLE_OPTIONS: readonly OptionSpec[] = [
+/** Options that are also accepted before the command. */
+const MOVABLE_OPTIONS: readonly OptionSpec[] = [
   ...STORE_OPTIONS,
   NAMESPACE_OPTION,
   ...COMMON_OPTIONS,
 ];
 
-/** `-r, --resource <name>` in its parts. */
+/** Splits `-r, --resource <name>` into its parts. */
 export function flagsOf({ flags }: OptionSpec): {
   readonly names: readonly string[];
   readonly value: string | undefined;
@@ -36,4 +36,33 @@ export function flagsOf({ flags }: OptionSpec): {
   const at = flags.search(/[<[]/);
   if (at === -1) return { names: flags.split(/,\s*/), value: undefined };
   return { names: flags.slice(0, at).trimEnd().split(/,\s*/), value: flags.slice(at + 1, -1) };
+}
+
+/** Moves options from before the command behind it, where the command checks them. */
+export function movedBehind(args: readonly string[]): string[] {
+  const moved: string[] = [];
+  let at = 0;
+  for (let count = optionAt(args, at); count > 0; count = optionAt(args, at)) {
+    moved.push(...args.slice(at, at + count));
+    at += count;
+  }
+  const rest = args.slice(at);
+  if (moved.length === 0 || rest.length === 0 || rest[0]?.startsWith("-") === true)
+    return [...args];
+  const end = rest.indexOf("--");
+  const before = end < 0 ? rest : rest.slice(0, end);
+  return [...before, ...moved, ...rest.slice(before.length)];
+}
+
+/** Returns the number of words of the option there; 0 when it is none that may be moved. */
+function optionAt(args: readonly string[], at: number): number {
+  const word = args[at];
+  if (word === undefined) return 0;
+  const [flag = ""] = word.split("=", 1);
+  for (const spec of MOVABLE_OPTIONS) {
+    const { names, value } = flagsOf(spec);
+    if (!names.includes(flag)) continue;
+    return value === undefined || word.includes("=") ? 1 : 2;
+  }
+  return 0;
 }

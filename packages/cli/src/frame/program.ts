@@ -5,11 +5,11 @@ import { Command, CommanderError } from "commander";
 import { PLAIN } from "../terminal/palette.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { guarded } from "../terminal/visible.ts";
-import { movedBehind } from "./arguments.ts";
 import { build, type Perform, unknownCommand } from "./build.ts";
 import { callLeaf, report } from "./call.ts";
 import { isGroup, UsageError } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
+import { movedBehind } from "./options.ts";
 import { type Entry, REGISTRY } from "./registry.ts";
 
 const PROGRAM = "zae-limiter";

@@ -1,8 +1,9 @@
 /** `-c rpm=1 -c tpm=500`: the amounts that a call consumes. */
 
 import type { AcquireRequest } from "@zae-limiter/limiter/acquire/acquire-request.ts";
-import type { Decision } from "@zae-limiter/limiter/acquire/decision.ts";
+import type { Decision, Refusal } from "@zae-limiter/limiter/acquire/decision.ts";
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
+import type { LimitStatus } from "@zae-limiter/limiter/domain/limit-status.ts";
 import { type Call, type OptionSpec, UsageError } from "../frame/command.ts";
 import { parseLimits } from "../terminal/limit-text.ts";
 import { decimalNumber, duration, withThousands } from "../terminal/numbers.ts";
@@ -49,7 +50,7 @@ export const CONSUME_OPTIONS: readonly OptionSpec[] = [
   CALL_LIMITS_OPTION,
 ];
 
-/** Asks for what the options say, and waits as long as they say. */
+/** Acquires the amounts of the options, and waits as long as they allow. */
 export async function decide(
   { args, options, open, progress }: Call<ConsumeOptions>,
   signal: AbortSignal,
@@ -93,4 +94,26 @@ function parseAmount(text: string): Amount {
     return { name, tokens: Number(tokens) };
   }
   throw new UsageError("expected a limit and a whole number, e.g. rpm=1");
+}
+
+/** A refusal as commands show it. */
+export interface Refused {
+  /** The missing amounts and when to try again, in one line. */
+  readonly line: string;
+  /** `Infinity` when the request can never be granted. */
+  readonly retryAfterSeconds: number;
+  readonly statuses: readonly LimitStatus[];
+}
+
+export function refused({ violations, retryAfterSeconds, statuses }: Refusal): Refused {
+  const missing = violations
+    .map(
+      ({ entityId, limitName, available, requested }) =>
+        `${entityId} needs ${withThousands(requested)} ${limitName}, has ${withThousands(available)}`,
+    )
+    .join("; ");
+  const advice = Number.isFinite(retryAfterSeconds)
+    ? `try again in ${duration(retryAfterSeconds)}`
+    : "that is more than the limit can ever hold";
+  return { line: `${missing}; ${advice}`, retryAfterSeconds, statuses };
 }

@@ -1,6 +1,16 @@
-/** Opens what a command works on, as far as its access goes, and closes it afterwards. */
+/** Opens the store of a command within its access, and closes it afterwards. */
 
-import { statSync } from "node:fs";
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  copyFileSync,
+  mkdtempSync,
+  rmSync,
+  statSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { openAsItIs, type StoreAsItIs } from "@zae-limiter/limiter/repository/store-as-it-is.ts";
 import { fileOf } from "@zae-limiter/limiter/repository/stores/sqlite.ts";
@@ -10,8 +20,7 @@ import {
   traitsOf,
   urlOf,
 } from "@zae-limiter/limiter/repository/stores/stores.ts";
-import type { Access } from "../frame/command.ts";
-import { isWritable, readableCopy } from "./readable-copy.ts";
+import { type Access, CommandFailure } from "../frame/command.ts";
 import type { StorePlace } from "./store-options.ts";
 
 export class OpenStores {
@@ -70,7 +79,7 @@ export class OpenStores {
   }
 }
 
-/** The store of a repository that is closed by its owner. */
+/** Returns the store of a repository; its owner closes it. */
 function asItIs(repository: Repository): StoreAsItIs {
   const { namespaces } = repository;
   return { namespaces, enter: (name) => repository.namespace(name), close: async () => {} };
@@ -98,10 +107,71 @@ function copyToRead(location: StoreLocation) {
   return { location: { ...file, path }, remove };
 }
 
-/** No file, or one in which nothing was ever stored. */
+/** Returns whether there is no file, or one in which nothing was ever stored. */
 export function isMissing(location: StoreLocation): boolean {
   const path = fileOf(location)?.path;
   if (path === undefined) return false;
   const file = statSync(path, { throwIfNoEntry: false });
   return file === undefined || file.size === 0;
+}
+
+/** The end of the name of the log, which has the latest writes until SQLite moves them. */
+const LOG = "-wal";
+const ATTEMPTS_MAX = 5;
+
+interface ReadableCopy {
+  readonly path: string;
+  remove(): void;
+}
+
+export function isWritable(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Copies a SQLite file that this user may only read, with its log as of the same time. SQLite
+ * writes files next to a file that it opens, so commands that only read work on a copy.
+ */
+export function readableCopy(path: string): ReadableCopy {
+  const folder = mkdtempSync(join(tmpdir(), "zae-limiter-"));
+  const copy = { path: join(folder, "limits.db"), remove: () => rmSync(folder, REMOVAL) };
+  try {
+    for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
+      const before = stampOf(path);
+      rmSync(copy.path + LOG, { force: true });
+      copyFileSync(path, copy.path);
+      if (statSync(path + LOG, OPTIONAL) !== undefined) copyFileSync(path + LOG, copy.path + LOG);
+      if (stampOf(path) === before) return owned(copy);
+    }
+    throw new CommandFailure(
+      `${path} is read-only here and changes all the time, so it cannot be copied. Try again later`,
+    );
+  } catch (error) {
+    copy.remove();
+    throw error;
+  }
+}
+
+/** Makes a copy writable: it has the mode of its file, and reading usage writes counts. */
+function owned(copy: ReadableCopy): ReadableCopy {
+  for (const file of [copy.path, copy.path + LOG]) {
+    if (statSync(file, OPTIONAL) !== undefined) chmodSync(file, 0o600);
+  }
+  return copy;
+}
+
+const REMOVAL = { recursive: true, force: true } as const;
+const OPTIONAL = { throwIfNoEntry: false, bigint: true } as const;
+
+/** Returns a text that differs once another process has written to either file. */
+function stampOf(path: string): string {
+  return [path, path + LOG]
+    .map((file) => statSync(file, OPTIONAL))
+    .map((stat) => (stat === undefined ? "none" : `${stat.size} ${stat.mtimeNs}`))
+    .join(", ");
 }

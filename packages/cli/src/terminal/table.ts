@@ -5,12 +5,12 @@ import { visible } from "./visible.ts";
 /** A title, or one whose column is aligned. */
 export type Column = string | { readonly title: string; readonly align: "left" | "right" };
 
-/** Returns a column of numbers, which stand to the right. */
+/** Returns a column of numbers, aligned to the right. */
 export function right(title: string): Column {
   return { title, align: "right" };
 }
 
-/** The rows under their titles; titles are given the look of a heading by `paint`. */
+/** Returns rows under their titles; `paint` gives titles the look of a heading. */
 export async function table(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],
@@ -49,3 +49,14 @@ const NO_LINES = {
   "right-mid": "",
   middle: "   ",
 } as const;
+
+/** Returns names and values in two columns. */
+export function fields(
+  rows: readonly (readonly [label: string, value: string])[],
+  paint: (label: string) => string,
+): string {
+  const width = Math.max(...rows.map(([label]) => label.length));
+  return rows
+    .map(([label, value]) => `  ${paint(label.padEnd(width))}  ${visible(value)}`)
+    .join("\n");
+}

@@ -3,12 +3,13 @@
 import { writeFileSync } from "node:fs";
 import { basename } from "node:path";
 import { tableOf } from "@zae-limiter/limiter/repository/stores/dynamodb.ts";
+import { costOf, figuresOf } from "@zae-limiter/loadtest/figures.ts";
 import type { MakeFleet } from "@zae-limiter/loadtest/fleet.ts";
 import type { Plan } from "@zae-limiter/loadtest/plan.ts";
+import type { Results } from "@zae-limiter/loadtest/results.ts";
 import type { Threshold } from "@zae-limiter/loadtest/threshold.ts";
 import { type Call, CommandFailure, leaf, UsageError } from "../../frame/command.ts";
 import { EXIT } from "../../frame/exit-codes.ts";
-import { LiveView } from "../../loadtest/live.ts";
 import {
   CLASSES_ARGUMENT,
   FAIL_IF_OPTION,
@@ -20,9 +21,13 @@ import { type Prepared, planOf, prepare, step } from "../../loadtest/prepared.ts
 import { type LoadReport, reportOf } from "../../loadtest/report.ts";
 import { reportHtml } from "../../loadtest/report-html.ts";
 import { REPORT_SHAPE, reportCsv, reportJson } from "../../loadtest/report-json.ts";
-import { reportText } from "../../loadtest/report-text.ts";
+import { milliseconds, reportText } from "../../loadtest/report-text.ts";
 import { localWorkers, runLoad } from "../../loadtest/run.ts";
+import { chart } from "../../terminal/chart.ts";
+import { Drawing } from "../../terminal/drawing.ts";
 import { type Interrupted, interruptible } from "../../terminal/interruption.ts";
+import { withThousands } from "../../terminal/numbers.ts";
+import type { Terminal } from "../../terminal/terminal.ts";
 import { connectionOf } from "../stack/deploy-place.ts";
 
 interface RunOptions extends LoadOptions {
@@ -137,4 +142,76 @@ function writeFiles(report: LoadReport, { csv, html }: RunOptions): void {
   };
   write(csv, reportCsv);
   write(html, reportHtml);
+}
+
+const REDRAW_MS = 1000;
+const CHART_INTERVALS = 60;
+
+/** Draws a run once a second while it is under way. */
+class LiveView {
+  readonly #terminal: Terminal;
+  readonly #drawing: Drawing;
+  readonly #title: string;
+  readonly #plan: Plan;
+  readonly #results: Results;
+
+  constructor(terminal: Terminal, title: string, plan: Plan, results: Results) {
+    this.#terminal = terminal;
+    this.#drawing = new Drawing(terminal);
+    this.#title = title;
+    this.#plan = plan;
+    this.#results = results;
+  }
+
+  /** Draws until the signal aborts; then removes nothing, because the summary follows. */
+  async follow(over: AbortSignal): Promise<void> {
+    const { timer } = this.#terminal;
+    const startedMs = timer.nowMs();
+    while (!over.aborted) {
+      await timer.sleep(REDRAW_MS, over);
+      if (!over.aborted) this.#drawing.draw(this.#picture(timer.nowMs() - startedMs));
+    }
+    this.#drawing.leave();
+  }
+
+  #picture(elapsedMs: number): string {
+    const { palette, columns } = this.#terminal;
+    const { intervalMs, durationMs } = this.#plan;
+    const intervals = this.#results.intervals;
+    const last = intervals.at(-1);
+    const seconds = `${Math.floor(elapsedMs / 1000)} of ${Math.round(durationMs / 1000)} s`;
+    const heading = `${palette.title(this.#title)}  ${palette.faint(seconds)}`;
+    if (last === undefined) return `${heading}\n`;
+    const now = figuresOf(last.total(), intervalMs);
+    const { total } = this.#results;
+    const { counts, acquires } = figuresOf(total.total(), elapsedMs);
+    const cost = costOf(total.store, acquires);
+    const rates = intervals
+      .slice(-CHART_INTERVALS)
+      .map((slice) => (slice.total().acquires * 1000) / intervalMs);
+    const outcome = (name: keyof typeof counts, paint: (text: string) => string) =>
+      counts[name] === 0 ? [] : [paint(`${withThousands(counts[name])} ${name}`)];
+    return [
+      heading,
+      `${withThousands(now.perSecond)} acquires/s, ${withThousands(last.users)} at work; p50 ` +
+        `${milliseconds(now.p50Ms)}, p95 ${milliseconds(now.p95Ms)}, p99 ${milliseconds(now.p99Ms)}, ` +
+        `max ${milliseconds(now.maxMs)}`,
+      [
+        ...outcome("granted", palette.good),
+        ...outcome("refused", palette.warning),
+        ...outcome("degraded", palette.bad),
+        ...outcome("failed", palette.bad),
+      ].join(", "),
+      palette.faint(
+        `per acquire: ${cost.callsPerAcquire.toFixed(2)} calls, ` +
+          `${cost.writeUnitsPerAcquire.toFixed(2)} WCU, ${cost.readUnitsPerAcquire.toFixed(2)} RCU, ` +
+          `$${cost.dollarsPerMillion.toFixed(2)} per million`,
+      ),
+      ...this.#results.lost.map(({ worker, reason }) =>
+        palette.bad(`worker ${worker} died: ${reason}`),
+      ),
+      chart(rates, { first: `${rates.length} s ago`, last: "now" }, columns),
+      "",
+    ].join("\n");
+  }
 }

@@ -2,8 +2,7 @@
 
 import { basename } from "node:path";
 import { announce, ended } from "../../dashboard/announce.ts";
-import { DASHBOARD_OPTIONS, type DashboardFlags } from "../../dashboard/options.ts";
-import { checkedToken } from "../../dashboard/token.ts";
+import { checkedToken, DASHBOARD_OPTIONS, type DashboardFlags } from "../../dashboard/options.ts";
 import { type Call, leaf } from "../../frame/command.ts";
 import {
   CLASSES_ARGUMENT,

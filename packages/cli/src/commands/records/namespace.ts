@@ -6,11 +6,10 @@ import {
 } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { checkNamespace } from "@zae-limiter/limiter/domain/names.ts";
 import { CommandFailure, type Group, leaf } from "../../frame/command.ts";
-import { fields } from "../../frame/fields.ts";
 import { jsonOf } from "../../terminal/json.ts";
 import { counted } from "../../terminal/limit-text.ts";
 import { withThousands } from "../../terminal/numbers.ts";
-import { table } from "../../terminal/table.ts";
+import { fields, table } from "../../terminal/table.ts";
 
 const NAMESPACE_SHAPE = {
   name: "text",

@@ -1,7 +1,12 @@
-/** `usage`: what was consumed, window by window. */
+/** `usage`: consumed tokens, window by window. */
 
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
-import { WINDOW_TYPES, type WindowType } from "@zae-limiter/limiter/core/windows.ts";
+import {
+  isoSeconds,
+  WINDOW_TYPES,
+  type WindowType,
+  windowEndMs,
+} from "@zae-limiter/limiter/core/windows.ts";
 import type { UsageQuery, UsageRecords } from "@zae-limiter/limiter/records/usage/usage.ts";
 import type { UsageSnapshot } from "@zae-limiter/limiter/records/usage/usage-item.ts";
 import {
@@ -11,11 +16,10 @@ import {
   type OptionSpec,
   UsageError,
 } from "../../frame/command.ts";
-import { fields } from "../../frame/fields.ts";
+import { chart } from "../../terminal/chart.ts";
 import { jsonOf } from "../../terminal/json.ts";
 import { wholeNumber, withThousands } from "../../terminal/numbers.ts";
-import { plotUsage } from "../../terminal/plot.ts";
-import { right, table } from "../../terminal/table.ts";
+import { fields, right, table } from "../../terminal/table.ts";
 
 const LIMIT_DEFAULT = 100;
 const LIMIT_MAX = 10_000;
@@ -156,7 +160,7 @@ export const usage: Group = {
   commands: [list, summary],
 };
 
-/** Says what is missing before anything is opened. */
+/** Refuses an incomplete query before anything is opened. */
 function checkedQuery(options: QueryOptions): UsageQuery {
   const { entityId, resource, window, start, end } = options;
   if (entityId === undefined && resource === undefined) {
@@ -165,7 +169,7 @@ function checkedQuery(options: QueryOptions): UsageQuery {
   return defined({ entityId, resource, window, start, end });
 }
 
-/** One page. Without a window type, of the finest that was counted. */
+/** Reads one page; without a window type, of the finest that was counted. */
 async function page(
   records: UsageRecords,
   query: UsageQuery,
@@ -186,7 +190,7 @@ async function finestWindow(
   return undefined;
 }
 
-/** A chart adds up the entities of a resource, so each acquire must be in it once. */
+/** Returns snapshots that can be summed by resource: each acquire is in them once. */
 async function toAddUp(
   records: UsageRecords,
   { entityId }: UsageQuery,
@@ -195,7 +199,7 @@ async function toAddUp(
   return entityId === undefined ? records.withoutCascaded(snapshots) : snapshots;
 }
 
-/** How often a soft limit was left below zero; nothing where it was not. */
+/** Returns how often a soft limit was left below zero; empty where it was not. */
 function debtOf({ overdrawn }: UsageSnapshot, limitName: string): string {
   const count = overdrawn?.[limitName];
   return count === undefined ? "" : ` (overdrawn ${withThousands(count)}x)`;
@@ -229,3 +233,58 @@ const DECIMALS = new Intl.NumberFormat("en-US", {
   minimumFractionDigits: 2,
   maximumFractionDigits: 2,
 });
+
+const POINTS_MAX = 100_000;
+
+/** Draws a chart for each limit and window type. */
+function plotUsage(snapshots: readonly UsageSnapshot[], columns: number): string {
+  const types = [...new Set(snapshots.map(({ windowType }) => windowType))];
+  return types
+    .map((type) =>
+      chartsOf(
+        type,
+        snapshots.filter(({ windowType }) => windowType === type),
+        columns,
+      ),
+    )
+    .join("\n\n");
+}
+
+function chartsOf(type: string, snapshots: readonly UsageSnapshot[], columns: number): string {
+  const starts = snapshots.map(({ windowStart }) => windowStart).sort();
+  const first = starts[0] ?? "";
+  const last = starts.at(-1) ?? "";
+  const windows = windowsBetween(type, first, last) ?? [...new Set(starts)];
+  const names = [...new Set(snapshots.flatMap(({ counters }) => Object.keys(counters)))].sort();
+  const axis = { first: timeText(type, first), last: timeText(type, last) };
+  const charts = names.map((name) => {
+    const sums = new Map<string, number>();
+    for (const { windowStart, counters } of snapshots) {
+      sums.set(windowStart, (sums.get(windowStart) ?? 0) + (counters[name] ?? 0));
+    }
+    const amounts = windows.map((window) => sums.get(window) ?? 0);
+    return `${name}, ${type}\n${chart(amounts, axis, columns)}`;
+  });
+  const points = `${windows.length} ${windows.length === 1 ? "window" : "windows"}`;
+  return [...charts, `${first} to ${last}, ${points}`].join("\n\n");
+}
+
+/** Returns the part of a time that differs between windows of a type. */
+function timeText(type: string, start: string): string {
+  if (type === "hourly") return `${start.slice(5, 10)} ${start.slice(11, 16)}`;
+  return type === "monthly" ? start.slice(0, 7) : start.slice(0, 10);
+}
+
+/** Returns the starts of all windows between two, because one without usage has no record. */
+function windowsBetween(type: string, first: string, last: string): string[] | undefined {
+  const known = WINDOW_TYPES.find((candidate): candidate is WindowType => candidate === type);
+  const endMs = Date.parse(last);
+  let ms = Date.parse(first);
+  if (known === undefined || Number.isNaN(ms) || Number.isNaN(endMs)) return undefined;
+  const windows: string[] = [];
+  while (ms <= endMs && windows.length < POINTS_MAX) {
+    windows.push(isoSeconds(ms));
+    ms = windowEndMs(known, ms);
+  }
+  return windows;
+}

@@ -17,9 +17,9 @@ import {
 } from "@zae-limiter/aws/options/stack-option-table.ts";
 import { isManagedTag } from "@zae-limiter/aws/stack/stack-tags.ts";
 import { CLIENT_VERSION, SCHEMA_VERSION } from "@zae-limiter/limiter/domain/version.ts";
-import { fields } from "../../frame/fields.ts";
 import { type NamedStack, stackHint } from "../../frame/hint.ts";
 import type { Palette } from "../../terminal/palette.ts";
+import { fields } from "../../terminal/table.ts";
 
 const OFF = "disabled";
 const SIGNS: Readonly<Record<string, string>> = { Add: "+", Modify: "~", Remove: "-", Import: ">" };

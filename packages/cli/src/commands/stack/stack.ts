@@ -1,7 +1,6 @@
 /** `stack`: the stacks on AWS. Each command also works without the word `stack`. */
 
 import type { Group } from "../../frame/command.ts";
-import { check } from "../check.ts";
 import { cfnTemplate } from "./cfn-template.ts";
 import { deleteStack } from "./delete.ts";
 import { deploy } from "./deploy.ts";
@@ -9,7 +8,7 @@ import { lambdaExport } from "./lambda-export.ts";
 import { list } from "./list.ts";
 import { status } from "./status.ts";
 import { upgrade } from "./upgrade.ts";
-import { version } from "./version.ts";
+import { check, version } from "./version.ts";
 
 export const stack: Group = {
   name: "stack",

@@ -1,16 +1,20 @@
 /** `stack status`: the state of a stack, a table or a file. */
 
+import { statSync } from "node:fs";
 import type { StackStatus } from "@zae-limiter/aws/index.ts";
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
+import { CLIENT_VERSION } from "@zae-limiter/limiter/domain/version.ts";
 import { tableOf } from "@zae-limiter/limiter/repository/stores/dynamodb.ts";
+import { fileOf } from "@zae-limiter/limiter/repository/stores/sqlite.ts";
+import { placeName } from "@zae-limiter/limiter/repository/stores/stores.ts";
 import { leaf } from "../../frame/command.ts";
 import { EXIT } from "../../frame/exit-codes.ts";
-import { fields } from "../../frame/fields.ts";
 import { type NamedStack, stackHint } from "../../frame/hint.ts";
-import { type StoreOptions, storePlace } from "../../store/store-options.ts";
+import { isMissing, reading } from "../../store/open-store.ts";
+import { type StoreOptions, type StorePlace, storePlace } from "../../store/store-options.ts";
 import { jsonOf } from "../../terminal/json.ts";
 import type { Palette } from "../../terminal/palette.ts";
-import { fileStatus, fileText, NO_STACK } from "./file-status.ts";
+import { fields } from "../../terminal/table.ts";
 
 const NONE = "N/A";
 const MISSING = "Not found";
@@ -166,7 +170,7 @@ function closing(found: StackStatus, stack: NamedStack, palette: Palette): strin
   return [palette.good("✓ Ready")];
 }
 
-/** DynamoDB counts every six hours, so the numbers are round. */
+/** Returns a rounded count: DynamoDB counts every six hours. */
 export function countText(count: number | undefined): string {
   if (count === undefined) return NONE;
   if (count >= 1e6) return `~${(count / 1e6).toFixed(1)}M`;
@@ -180,3 +184,49 @@ export function sizeText(bytes: number | undefined): string {
   const power = Math.min(Math.floor(Math.log2(bytes) / 10), units.length);
   return `~${(bytes / 1024 ** power).toFixed(1)} ${units[power - 1]}`;
 }
+
+interface FileStatus {
+  readonly name: string;
+  /** Whether there is a store that can be read. */
+  readonly available: boolean;
+  readonly schemaVersion: string | undefined;
+  readonly tableSizeBytes: number | undefined;
+}
+
+/** Reads the status of a store in a file, and changes nothing. */
+async function fileStatus({ location, options }: StorePlace): Promise<FileStatus> {
+  const name = placeName(location);
+  const file = fileOf(location);
+  if (file === undefined || isMissing(file)) {
+    return { name, available: false, schemaVersion: undefined, tableSizeBytes: undefined };
+  }
+  const { findVersion } = await import("@zae-limiter/aws/deploy/compatibility.ts");
+  const found = await reading(file, (readable) => findVersion(readable, options));
+  return {
+    name,
+    available: found !== undefined,
+    schemaVersion: found?.record.schemaVersion,
+    tableSizeBytes: statSync(file.path).size,
+  };
+}
+
+function fileText(found: FileStatus, size: string, palette: Palette): string {
+  const rows: [string, string][] = [
+    ["Client", CLIENT_VERSION],
+    ["Schema", found.schemaVersion ?? "N/A"],
+    ["Size", size],
+  ];
+  const closing = found.available
+    ? palette.good("✓ Ready")
+    : palette.bad(
+        `✗ Nothing is stored in ${found.name} yet. For a stack on AWS, pass --name or set ZAEL_STACK`,
+      );
+  return [palette.title(found.name), fields(rows, palette.faint), closing].join("\n\n");
+}
+
+/** The fields about stacks in the status of a file. */
+const NO_STACK = {
+  hasStacks: false,
+  aggregatorEnabled: false,
+  clientVersion: CLIENT_VERSION,
+} as const;

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { nearest } from "@zae-limiter/cli/frame/nearest.ts";
+import { nearest } from "@zae-limiter/cli/frame/build.ts";
 import { REGISTRY } from "@zae-limiter/cli/frame/registry.ts";
 import { COLOURED, PLAIN, paletteFor } from "@zae-limiter/cli/terminal/palette.ts";
 import { CLIENT_VERSION } from "@zae-limiter/limiter/domain/version.ts";

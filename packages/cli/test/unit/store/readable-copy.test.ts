@@ -2,7 +2,7 @@
 
 import { chmodSync, existsSync, readdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { isWritable, readableCopy } from "@zae-limiter/cli/store/readable-copy.ts";
+import { isWritable, readableCopy } from "@zae-limiter/cli/store/open-store.ts";
 import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { cli } from "@zae-limiter/test-support/captured.ts";
 import { itUnless } from "@zae-limiter/test-support/unless.ts";

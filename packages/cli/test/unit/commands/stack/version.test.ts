@@ -1,8 +1,7 @@
 /** `version`, `check` and `status` of the store that all other commands use by default. */
 
-import { check } from "@zae-limiter/cli/commands/check.ts";
 import { status } from "@zae-limiter/cli/commands/stack/status.ts";
-import { version } from "@zae-limiter/cli/commands/stack/version.ts";
+import { check, version } from "@zae-limiter/cli/commands/stack/version.ts";
 import { SCHEMA_VERSION } from "@zae-limiter/limiter/domain/version.ts";
 import { cli } from "@zae-limiter/test-support/captured.ts";
 import { describe, expect, test } from "vitest";
