@@ -2,7 +2,6 @@
 
 import type { StoredState } from "@zae-limiter/limiter/buckets/bucket-admin.ts";
 import { balanceOf, wholeBalances } from "./balance.ts";
-import { TopList } from "./top-list.ts";
 import type { BalanceJson, BusiestJson, BusyJson, OverviewJson } from "./wire.ts";
 
 const LISTED_MAX = 20;
@@ -117,4 +116,30 @@ function busiestOf(limitName: string, { entities, resources }: NameCensus): Busi
     .filter(({ inUse }) => inUse > 0)
     .sort((left, right) => right.inUse - left.inUse);
   return { limitName, entities: entities.all, resources: ranked.slice(0, BUSIEST_MAX) };
+}
+
+/** Keeps the highest ranked of many entries, without keeping the others. */
+export class TopList<T> {
+  readonly #size: number;
+  readonly #rank: (entry: T) => number;
+  #entries: { readonly rank: number; readonly entry: T }[] = [];
+
+  constructor(size: number, rank: (entry: T) => number) {
+    this.#size = size;
+    this.#rank = rank;
+  }
+
+  add(entry: T): void {
+    const rank = this.#rank(entry);
+    const lowest = this.#entries.at(-1);
+    if (lowest !== undefined && this.#entries.length >= this.#size && rank <= lowest.rank) return;
+    const at = this.#entries.findIndex((other) => other.rank < rank);
+    this.#entries.splice(at === -1 ? this.#entries.length : at, 0, { rank, entry });
+    if (this.#entries.length > this.#size) this.#entries.pop();
+  }
+
+  /** The highest first. */
+  get all(): readonly T[] {
+    return this.#entries.map(({ entry }) => entry);
+  }
 }

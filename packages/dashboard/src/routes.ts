@@ -3,13 +3,18 @@
 import { CLIENT_VERSION } from "@zae-limiter/limiter/domain/version.ts";
 import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
-import { auditTrail } from "./audit-trail.ts";
 import { entityDetail, listChildren, listEntities } from "./entities.ts";
-import { allNamespaces, changeNamespace } from "./namespaces.ts";
 import { checkChange } from "./place.ts";
 import { previewChange } from "./preview.ts";
+import {
+  allLimits,
+  allNamespaces,
+  auditTrail,
+  changeNamespace,
+  entityLimits,
+  saveLimits,
+} from "./records.ts";
 import { failure, RequestFailure } from "./server/failure.ts";
-import { allLimits, entityLimits, saveLimits } from "./stored-limits.ts";
 import type { Survey } from "./survey.ts";
 import { csvOf, type UsageOptions, usageReport, usageRows } from "./usage-report.ts";
 import { usedResources } from "./used-resources.ts";

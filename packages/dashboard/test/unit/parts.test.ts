@@ -2,10 +2,9 @@
  * The pure parts of the dashboard: rankings, differences, charts, files, the policy of the page.
  */
 
-import { BucketCensus } from "@zae-limiter/dashboard/bucket-census.ts";
+import { BucketCensus, TopList } from "@zae-limiter/dashboard/bucket-census.ts";
 import { allowedInHour, differencesOf, exceededBy } from "@zae-limiter/dashboard/differences.ts";
 import { policyOf } from "@zae-limiter/dashboard/server/page-file.ts";
-import { TopList } from "@zae-limiter/dashboard/top-list.ts";
 import { csvOf, grouped } from "@zae-limiter/dashboard/usage-report.ts";
 import type { StoredState } from "@zae-limiter/limiter/buckets/bucket-admin.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";

@@ -12,8 +12,13 @@ import { type Entry, Gate } from "./gate.ts";
 import { checkHttpOptions, type HttpOptions as Options } from "./options.ts";
 import { leaseOfRequest } from "./passage.ts";
 import { watchEnd } from "./watched-body.ts";
-import { webAddress } from "./web-address.ts";
-import { goneResponse, isCopyable, setWebHeaders, webResponse } from "./web-responses.ts";
+import {
+  goneResponse,
+  isCopyable,
+  setWebHeaders,
+  webAddress,
+  webResponse,
+} from "./web-responses.ts";
 
 export { keyOfEntityId } from "./entity-ids.ts";
 export type { HttpEvent } from "./events.ts";

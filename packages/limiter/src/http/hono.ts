@@ -16,8 +16,13 @@ import { type Closable, closedSignal, isCutOff, isSent, onceClosed } from "./onc
 import { checkHttpOptions, type HttpOptions as Options } from "./options.ts";
 import { addAlias, leaseOfRequest, type Passage } from "./passage.ts";
 import { watchEnd } from "./watched-body.ts";
-import { webAddress } from "./web-address.ts";
-import { goneResponse, isCopyable, setWebHeaders, webResponse } from "./web-responses.ts";
+import {
+  goneResponse,
+  isCopyable,
+  setWebHeaders,
+  webAddress,
+  webResponse,
+} from "./web-responses.ts";
 
 export { keyOfEntityId } from "./entity-ids.ts";
 export type { HttpEvent } from "./events.ts";

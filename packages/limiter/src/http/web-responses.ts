@@ -1,4 +1,4 @@
-/** Answers and headers of a gate as web-standard responses. */
+/** Responses of the web standards, and the address of a client next to such a request. */
 
 import type { Answer } from "./answer.ts";
 import type { Header } from "./headers.ts";
@@ -31,4 +31,19 @@ export function goneResponse(): Response {
 /** Returns false for a response that cannot be copied: an upgrade, `Response.error()`. */
 export function isCopyable({ status }: Response): boolean {
   return status >= 200;
+}
+
+/** What Deno and Bun pass with a request: an object of the connection, or the server. */
+interface ConnectionInfo {
+  readonly remoteAddr?: { readonly hostname?: string };
+  requestIP?(request: Request): { readonly address: string } | null;
+}
+
+/** Returns the address in Deno's or Bun's form; `undefined` where there is none. */
+export function webAddress(request: Request, info: unknown): string | undefined {
+  if (typeof info !== "object" || info === null) return undefined;
+  const { remoteAddr, requestIP } = info as ConnectionInfo;
+  if (typeof remoteAddr?.hostname === "string") return remoteAddr.hostname;
+  if (typeof requestIP === "function") return requestIP.call(info, request)?.address;
+  return undefined;
 }

@@ -1,7 +1,7 @@
 /** The plan: values compared, everything in order, nothing touched that is not managed. */
 
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
-import { ending, isSettled } from "@zae-limiter/limiter/manifest/bookkeeping.ts";
+import { ending, isSettled } from "@zae-limiter/limiter/manifest/apply.ts";
 import { fingerprintOf } from "@zae-limiter/limiter/manifest/fingerprint.ts";
 import type { ManagedRecord } from "@zae-limiter/limiter/manifest/managed-record.ts";
 import {

@@ -1,0 +1,201 @@
+/** Limits, namespaces and the audit log for the page, and changes of them. */
+
+import { defined } from "@zae-limiter/limiter/base/defined.ts";
+import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import { Limit, type LimitJson } from "@zae-limiter/limiter/domain/limit.ts";
+import { DEFAULT_RESOURCE } from "@zae-limiter/limiter/domain/names.ts";
+import type { AuditEvent } from "@zae-limiter/limiter/records/audit.ts";
+import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
+import { differencesOf } from "./differences.ts";
+import { type Change, storedLimits, storeLimits } from "./place.ts";
+import { failure, RequestFailure } from "./server/failure.ts";
+import type {
+  AuditEventJson,
+  AuditJson,
+  DifferenceJson,
+  EntityLimitsJson,
+  LimitsJson,
+  NamespacesJson,
+  StoredLimitsJson,
+} from "./wire.ts";
+
+const ENTITIES_PER_PAGE = 50;
+
+/** Returns the limits of system and resources, and the resources with limits of entities. */
+export async function allLimits({ limits }: Repository): Promise<LimitsJson> {
+  const [system, names, entityResources] = await Promise.all([
+    limits.getSystem(),
+    limits.listResources(),
+    limits.listEntityResources(),
+  ]);
+  const resources = await Promise.all(
+    names.map(async (resource) => {
+      const stored = await limits.getResource(resource);
+      return { level: "resource", resource, limits: stored.map(String) } as const;
+    }),
+  );
+  return {
+    system: system.limits.map(String),
+    onUnavailable: system.onUnavailable ?? null,
+    resources,
+    entityResources: entityResources.filter((name) => name !== DEFAULT_RESOURCE),
+    entityDefaults: entityResources.includes(DEFAULT_RESOURCE),
+  };
+}
+
+/** Returns entities with limits of their own: for a resource, or for all without one. */
+export async function entityLimits(
+  { limits }: Repository,
+  resource: string | undefined,
+  cursor: string | undefined,
+): Promise<EntityLimitsJson> {
+  const name = resource ?? DEFAULT_RESOURCE;
+  const page = await limits.listEntities(name, {
+    limit: ENTITIES_PER_PAGE,
+    ...defined({ cursor }),
+  });
+  const found = await Promise.all(
+    page.entityIds.map(async (entityId): Promise<StoredLimitsJson> => {
+      const stored = await limits.getEntity(entityId, { resource: name });
+      const place =
+        resource === undefined
+          ? ({ level: "entity_default", entityId } as const)
+          : ({ level: "entity", entityId, resource } as const);
+      return { ...place, limits: stored.map(String) };
+    }),
+  );
+  return { limits: found, cursor: page.cursor ?? null };
+}
+
+/** Stores limits, unless those that the page has shown are no longer stored. */
+export async function saveLimits(
+  repository: Repository,
+  change: Change,
+  principal: string | undefined,
+): Promise<StoredLimitsJson> {
+  const stored = (await storedLimits(repository, change.place)).map(String);
+  if (!sameTexts(stored, change.expected)) {
+    const now = stored.length === 0 ? "none" : stored.join(" ");
+    throw new RequestFailure(
+      failure(409, "changed", `Another change was made meanwhile; the limits are now: ${now}`),
+    );
+  }
+  await storeLimits(repository, change, defined({ principal }));
+  return { ...change.place, limits: change.limits.map(String) };
+}
+
+function sameTexts(left: readonly string[], right: readonly string[]): boolean {
+  const [a, b] = [left, right].map((texts) => [...texts].sort().join("\n"));
+  return a === b;
+}
+
+export async function allNamespaces({ namespaces }: Repository): Promise<NamespacesJson> {
+  const [active, deleted, purging] = await Promise.all([
+    namespaces.list(),
+    namespaces.orphans(),
+    namespaces.purging(),
+  ]);
+  const gone = (status: string) => (orphan: (typeof deleted)[number]) => ({
+    name: orphan.namespace,
+    namespaceId: orphan.namespaceId,
+    status,
+    since: orphan.deletedAt ?? null,
+  });
+  return {
+    namespaces: [
+      ...active.map(({ name, namespaceId, status, createdAt }) => ({
+        name,
+        namespaceId,
+        status,
+        since: createdAt,
+      })),
+      ...deleted.map(gone("deleted")),
+      ...purging.map(gone("purging")),
+    ],
+  };
+}
+
+/** Registers, deletes, recovers or purges a namespace. */
+export async function changeNamespace({ namespaces }: Repository, body: unknown): Promise<void> {
+  const { action, name, namespaceId } = (body ?? {}) as Readonly<Record<string, unknown>>;
+  if (action === "register") await namespaces.register(name as string);
+  else if (action === "delete") await namespaces.delete(name as string);
+  else if (action === "recover") await namespaces.recover(namespaceId as string);
+  else if (action === "purge") await namespaces.purge(namespaceId as string);
+  else {
+    const actions = "register, delete, recover or purge";
+    throw new ValidationError("action", action, `expected ${actions}, got ${String(action)}`);
+  }
+}
+
+const EVENTS_PER_PAGE = 50;
+/** Events of one subject that are read to find the limits before a change. */
+const EARLIER_MAX = 200;
+
+/** Returns events of a subject, or of the whole namespace, with differences, newest first. */
+export async function auditTrail(
+  repository: Repository,
+  options: { subject: string | undefined; after: string | undefined },
+): Promise<AuditJson> {
+  const { subject, after } = options;
+  const range = { limit: EVENTS_PER_PAGE, ...defined({ after }) };
+  const events =
+    subject === undefined
+      ? await repository.audit.listAll(range)
+      : await repository.audit.list(subject, range);
+  const subjects = [...new Set(events.map(({ entityId }) => entityId))];
+  const histories = new Map(
+    await Promise.all(
+      subjects.map(async (name) => {
+        return [name, await repository.audit.list(name, { limit: EARLIER_MAX })] as const;
+      }),
+    ),
+  );
+  return {
+    events: events.map((event) => eventJson(event, histories.get(event.entityId) ?? [])),
+    after: events.length < EVENTS_PER_PAGE ? null : (events.at(-1)?.eventId ?? null),
+  };
+}
+
+/** Returns an event for the page; `history` has the events of its subject, newest first. */
+function eventJson(event: AuditEvent, history: readonly AuditEvent[]): AuditEventJson {
+  return {
+    eventId: event.eventId,
+    timestamp: event.timestamp,
+    action: event.action,
+    subject: event.entityId,
+    principal: event.principal ?? null,
+    resource: event.resource ?? null,
+    details: event.details,
+    differences: differencesIn(event, history),
+  };
+}
+
+/** Returns the limits that an event changed, compared with the event before it. */
+function differencesIn(
+  event: AuditEvent,
+  history: readonly AuditEvent[],
+): readonly DifferenceJson[] {
+  if (!isOfLimits(event)) return [];
+  const earlier = history.find(
+    (other) =>
+      other.eventId < event.eventId && other.resource === event.resource && isOfLimits(other),
+  );
+  return differencesOf(earlier === undefined ? [] : limitsIn(earlier), limitsIn(event));
+}
+
+function isOfLimits({ action }: AuditEvent): boolean {
+  return action === "limits_set" || action === "limits_deleted";
+}
+
+function limitsIn({ action, details }: AuditEvent): readonly Limit[] {
+  if (action !== "limits_set" || !Array.isArray(details.limits)) return [];
+  return details.limits.flatMap((json) => {
+    try {
+      return [Limit.fromJSON(json as unknown as LimitJson)];
+    } catch {
+      // Another client may have written what is no limit; the event is shown without it.
+      return [];
+    }
+  });
+}
