@@ -14,7 +14,7 @@ import type { AccessLog } from "./access-log.ts";
 import { allowedFor } from "./allowed-resources.ts";
 import { answerTo, type Provider, Refused, send } from "./answers.ts";
 import { BackgroundResponses } from "./background.ts";
-import { type CallEntry, type CallSetup, type KeyAnswer, serveCall } from "./call.ts";
+import { type CallEntry, type CallSetup, serveCall } from "./call.ts";
 import { GatewayMetrics } from "./gateway-metrics.ts";
 import { KeyLookup } from "./key-lookup.ts";
 import { hashOf } from "./keys.ts";
@@ -89,7 +89,7 @@ export class Gateway {
   readonly #open = new Set<Promise<void>>();
   #isStopping = false;
 
-  private constructor(options: GatewayOptions, models: Models) {
+  private constructor(options: GatewayOptions, models: Models, keys: KeyLookup | undefined) {
     const { limiter, upstreams, maxWaitSeconds, timeoutMs, tell } = options;
     const { repository } = limiter;
     const { clock, timer } = repository[INTERNALS];
@@ -111,7 +111,7 @@ export class Gateway {
       }),
       background: options.background === "hold" ? new BackgroundResponses(limiter) : undefined,
       allowPaths: options.allowPaths.map(readAllowedPath),
-      identify: identifierOf(options),
+      identify: identifierOf(keys),
       allowedFor: (entityId) => allowedFor(repository, entityId),
       clock,
       timer,
@@ -128,7 +128,10 @@ export class Gateway {
     const { notes, timer } = limiter.repository[INTERNALS];
     const { limits } = limiter.repository;
     const models = await Models.start({ upstreams, unknownModels, notes, limits, timer, tell });
-    const gateway = new Gateway(options, models);
+    const keys = options.isOpen ? undefined : new KeyLookup(limiter.repository);
+    // A store that is away must not keep the gateway from starting: its calls get a 503.
+    await keys?.start().catch(() => {});
+    const gateway = new Gateway(options, models, keys);
     try {
       gateway.#server.listen(options.port, options.host);
       await once(gateway.#server, "listening");
@@ -236,13 +239,10 @@ function newRequestId(): string {
 }
 
 /** Returns how keys are looked up: in the store, or by their hash where clients bring their own. */
-function identifierOf({ isOpen, limiter }: GatewayOptions) {
-  if (!isOpen) {
-    const keys = new KeyLookup(limiter.repository);
-    return (key: string, address: string): Promise<KeyAnswer> => keys.find(key, address);
-  }
+function identifierOf(keys: KeyLookup | undefined): CallSetup["identify"] {
+  if (keys !== undefined) return (key, address) => keys.find(key, address);
   const hashes = new TextMemo(hashOf);
-  return async (key: string): Promise<KeyAnswer> => {
+  return async (key) => {
     const entityId = `sha256:${hashes.of(key)}`;
     const hint = entityId.slice(0, 16);
     return { id: entityId, entityId, hint, name: undefined, isDisabled: false };

@@ -70,6 +70,11 @@ export class KeyLookup {
     this.#misses = new Misses(this.#clock);
   }
 
+  /** Reads the secret of the checksums, so that no call has to wait for it. */
+  async start(): Promise<void> {
+    await this.#readSecret(this.#clock());
+  }
+
   /**
    * Returns the key; "unknown" when it is invented, revoked or expired, or when its entity was
    * deleted; "too many" when the address has asked for too many of these, or too many are read.

@@ -6,14 +6,12 @@
 
 import { createHmac, hash, timingSafeEqual } from "node:crypto";
 import { randomToken, systemRandom } from "@zae-limiter/limiter/base/random.ts";
-import type { Clock } from "@zae-limiter/limiter/base/time.ts";
 import { show } from "@zae-limiter/limiter/domain/check.ts";
 import type { Entity } from "@zae-limiter/limiter/domain/entity.ts";
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { GATEWAY_KEY_PREFIX, isGatewayKey } from "@zae-limiter/limiter/domain/names.ts";
 import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
-import { LRUCache } from "lru-cache";
 
 const KEY_PREFIX = "zael-";
 const KEY_BYTES = 32;
@@ -25,11 +23,6 @@ export const HINT_LENGTH = 10;
 const NAME_PATTERN = /^[A-Za-z0-9][A-Za-z0-9 ._@:/+-]{0,63}$/;
 /** The note with the secret of the checksums. */
 const SECRET_NOTE = "gateway/key-secret";
-/** How long a revoked key may go on working in a gateway that has seen it. */
-const CACHE_MS = 30_000;
-const CACHED_MAX = 10_000;
-/** No key is longer. Clients choose what they send, and it is kept in the cache. */
-const KEY_LENGTH_MAX = 256;
 
 export interface StoredKey {
   readonly id: string;
@@ -166,52 +159,6 @@ export function idOf(key: string): string {
 /** Returns the hash of a text, in hexadecimal digits. */
 export function hashOf(key: string): string {
   return hash("sha256", key);
-}
-
-interface Answer {
-  readonly stored: StoredKey | undefined;
-  readonly untilMs: number;
-}
-
-/** Looks keys up, and remembers the answers for half a minute. */
-export class KeyLookup {
-  readonly #repository: Repository;
-  readonly #clock: Clock;
-  /** By the key itself: hashing costs more than an acquire in memory. */
-  readonly #cache = new LRUCache<string, Answer>({ max: CACHED_MAX });
-
-  constructor(repository: Repository, clock: Clock) {
-    this.#repository = repository;
-    this.#clock = clock;
-  }
-
-  /**
-   * Returns the entity of a key; `undefined` when it is unknown, revoked or expired, or when the
-   * entity was deleted.
-   */
-  entityOf(key: string): string | undefined | Promise<string | undefined> {
-    // A client that knows only a stored id must not pass with it.
-    if (!key.startsWith(KEY_PREFIX) || key.length > KEY_LENGTH_MAX) return undefined;
-    const nowMs = this.#clock();
-    const known = this.#cache.get(key);
-    if (known !== undefined && known.untilMs > nowMs) return entityAt(nowMs, known.stored);
-    return this.#read(key, nowMs);
-  }
-
-  async #read(key: string, nowMs: number): Promise<string | undefined> {
-    const { entities } = this.#repository;
-    const entity = await entities.get(idOf(key));
-    const parentId = entity?.parentId;
-    const isOwned = parentId !== undefined && (await entities.get(parentId)) !== undefined;
-    const stored = entity !== undefined && isOwned ? storedKey(entity) : undefined;
-    this.#cache.set(key, { stored, untilMs: nowMs + CACHE_MS });
-    return entityAt(nowMs, stored);
-  }
-}
-
-/** The entity of a key that has not expired. */
-function entityAt(nowMs: number, key: StoredKey | undefined): string | undefined {
-  return (key?.expiresMs ?? Number.POSITIVE_INFINITY) > nowMs ? key?.entityId : undefined;
 }
 
 /** Reads a key from its entity. */
