@@ -4,9 +4,9 @@
  */
 
 import type { Clock } from "@zae-limiter/limiter/base/time.ts";
-import { balanceAt } from "@zae-limiter/limiter/buckets/distributed/plan/balance-at.ts";
 import { planRebase } from "@zae-limiter/limiter/buckets/distributed/plan/rebase.ts";
 import {
+  balanceAt,
   decoded,
   type SeenBucket,
 } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";

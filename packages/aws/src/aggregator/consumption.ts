@@ -8,8 +8,9 @@
  * stays, and consumes nothing: it lowers the number of shards, and raises their generation (`mg`).
  */
 
-import { balanceAt, balanceOf } from "@zae-limiter/limiter/buckets/distributed/plan/balance-at.ts";
 import {
+  balanceAt,
+  balanceOf,
   decoded,
   type SeenBucket,
 } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";

@@ -60,16 +60,16 @@ export function splitterOver(options: SplitterOptions): ShardSplitter {
     split: async ({ namespaceId }, bucket, largestMilli) => {
       const splitter = await splitterOf(namespaceId);
       splitter.loads?.noteLargest(bucket, largestMilli);
-      return (await splitter.relieve(bucket, "saturated", deadline())) ? 1 : 0;
+      return (await splitter.splitHot(bucket, "saturated", deadline())) ? 1 : 0;
     },
     complete: async (name, bucket) => {
       const splitter = await splitterOf(name.namespaceId);
       if (bucket.announced !== undefined) {
-        await splitter.settle(bucket, deadline());
+        await splitter.repair(bucket, deadline());
         return 0;
       }
       const missing = await missingShards(store, name, bucket.shardCount);
-      for (const shard of missing) await splitter.bringAbout(name, shard, deadline());
+      for (const shard of missing) await splitter.createShard(name, shard, deadline());
       return missing.length;
     },
   };

@@ -37,6 +37,15 @@ export function sameLink(left: Link, right: Link): boolean {
   return left.cascade === right.cascade && left.parentId === right.parentId;
 }
 
+/** Returns the links that buckets have shown, when one is not what the legs were made from. */
+export function changedLinks(
+  legs: readonly { readonly link: Link }[],
+  shown: readonly { readonly link: Link }[],
+): readonly Link[] | undefined {
+  const isSame = legs.every(({ link }, at) => sameLink(link, (shown[at] as { link: Link }).link));
+  return isSame ? undefined : shown.map(({ link }) => link);
+}
+
 export function linkIn({ cascade, parentId }: Link): Link {
   return { cascade, parentId };
 }

@@ -32,7 +32,7 @@ const ARITHMETIC: readonly Mutant[] = [
     breaks: "The refill since the base time credits two per cent too much.",
     changes: [
       {
-        file: `${BUCKETS}/plan/balance-at.ts`,
+        file: `${BUCKETS}/plan/seen-bucket.ts`,
         from: "accrued(share, nowMs - bucket.refilledAtMs, 0)",
         to: "accrued(share, Math.floor((nowMs - bucket.refilledAtMs) * 1.02), 0)",
       },
@@ -143,7 +143,7 @@ const RACES: readonly Mutant[] = [
       "from: a new parent is not consumed from.",
     changes: [
       {
-        file: `${BUCKETS}/consume/answers.ts`,
+        file: `${BUCKETS}/distributed-bucket-store.ts`,
         from: "if (!areConsumed(answers) || changedLinks(legs, answers) !== undefined)",
         to: "if (!areConsumed(answers))",
       },
@@ -213,8 +213,8 @@ const SPLITS: readonly Mutant[] = [
     changes: [
       {
         file: `${BUCKETS}/shards/split.ts`,
-        from: "const remainder = full || !settled ? 0 : balance.remainder * rooms.length;",
-        to: "const remainder = full || !settled ? 0 : balance.remainder * 0;",
+        from: "const remainder = full || !certain ? 0 : balance.remainder * rooms.length;",
+        to: "const remainder = full || !certain ? 0 : balance.remainder * 0;",
       },
     ],
     world: "splits",
@@ -398,7 +398,7 @@ const COMBINED: readonly Mutant[] = [
     breaks: "A write that several calls share consumes what the first of them asks for.",
     changes: [
       {
-        file: `${BUCKETS}/plan/group-plan.ts`,
+        file: `${BUCKETS}/plan/consume-plan.ts`,
         from: "planConsume(bucket, config, sumOf(some), {",
         to: "planConsume(bucket, config, sumOf(some.slice(0, 1)), {",
       },

@@ -5,7 +5,7 @@ import { runInNewContext } from "node:vm";
 import { archiveObjects, removedEvents } from "@zae-limiter/aws/aggregator/audit-archive.ts";
 import { bucketActivity } from "@zae-limiter/aws/aggregator/bucket-activity.ts";
 import { foldUsage } from "@zae-limiter/aws/aggregator/usage-fold.ts";
-import { balancesAt } from "@zae-limiter/limiter/buckets/distributed/plan/balance-at.ts";
+import { balancesAt } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
 import { decoded } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
 import { SHARDS_MAX } from "@zae-limiter/limiter/core/bucket.ts";
 import { WINDOW_TYPES } from "@zae-limiter/limiter/core/windows.ts";

@@ -11,10 +11,9 @@ import { Deadline } from "../../base/time.ts";
 import { invariant } from "../../domain/check.ts";
 import { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import type { StoredBucket } from "../../records/bucket-item.ts";
-import { bucketId, bucketKey, entityKey } from "../../records/keys.ts";
+import { bucketKey, entityKey } from "../../records/keys.ts";
 import type { OperationResult } from "../../records/operation-record.ts";
 import type { RecordContext } from "../../records/record-context.ts";
-import { readShared } from "../../records/shared-reads.ts";
 import type { BalanceOperation, DeletedBuckets, StoredState } from "../bucket-admin.ts";
 import type {
   BucketCallOptions,
@@ -26,15 +25,7 @@ import type { BucketStore } from "../bucket-store.ts";
 import type { BucketWarning } from "../bucket-warning.ts";
 import { NO_FAST_PATH } from "../fast-path.ts";
 import { type Adjustment, type BucketConfig, type Leg, type Link, refundOf } from "../leg.ts";
-import {
-  byPolicy,
-  effectiveLink,
-  hasPolicy,
-  linkChange,
-  linkIn,
-  linkInRecord,
-  linkTests,
-} from "../link.ts";
+import { changedLinks, linkChange, linkTests } from "../link.ts";
 import { BucketOperations } from "./admin/bucket-operations.ts";
 import { BucketStamps } from "./admin/bucket-stamps.ts";
 import { Reconfiguration } from "./admin/reconfiguration.ts";
@@ -42,20 +33,18 @@ import { Adjuster } from "./consume/adjuster.ts";
 import { Adjustments } from "./consume/adjustments.ts";
 import {
   type Answers,
-  areConsumed,
   balancesBefore,
-  grantedBy,
   isCertain,
   isRefusedAnyway,
   refusedBy,
-  refusedLocally,
 } from "./consume/answers.ts";
 import { Cascade } from "./consume/cascade.ts";
 import { Driver } from "./consume/driver.ts";
 import type { Orphan } from "./consume/group.ts";
 import { LinkChecks } from "./consume/link-checks.ts";
-import { balanceAt, balanceOf } from "./plan/balance-at.ts";
-import { decoded } from "./plan/seen-bucket.ts";
+import { SlowSteps } from "./consume/slow-steps.ts";
+import type { ConsumeAnswer } from "./consume/step.ts";
+import { balanceAt, balanceOf, decoded } from "./plan/seen-bucket.ts";
 import { BUCKET_EXISTS } from "./plan/write-plan.ts";
 import { Merger } from "./shards/merger.ts";
 import { type SplitNotice, Splitter } from "./shards/splitter.ts";
@@ -126,15 +115,22 @@ export class DistributedBucketStore implements BucketStore {
       for (const refund of refundOf(leg, parts)) void this.refund(refund);
     };
     this.#merger = new Merger(context, this.#shards, options);
-    const workers = { requests, splitter, merger: this.#merger };
-    this.#driver = new Driver(context, this.#states, workers, { timer, rules, onOrphan });
+    const slow = new SlowSteps(this.#states, requests, splitter);
+    const parts = {
+      states: this.#states,
+      links: this.#links,
+      slow,
+      splitter,
+      merger: this.#merger,
+    };
+    this.#driver = new Driver(context, parts, { timer, rules, onOrphan });
     this.#reconfiguration = new Reconfiguration(context, this.#shards, rules);
     this.#cascade = new Cascade({
       states: this.#states,
       requests,
       driver: this.#driver,
       adjustments: this.#adjustments,
-      weigh: (legs, deadline) => this.read(legs, { deadline }),
+      readBalances: (legs, deadline) => this.read(legs, { deadline }),
     });
   }
 
@@ -146,33 +142,8 @@ export class DistributedBucketStore implements BucketStore {
     return this.#relinks;
   }
 
-  /** From the cached state of the bucket; else bucket and record are read together. */
-  async linkOf(
-    entityId: string,
-    resource: string,
-    { policy: policyOf, fresh, ...options }: LinkOptions = {},
-  ): Promise<Link> {
-    const { namespaceId, store, clock } = this.#context;
-    const key = bucketKey(namespaceId, entityId, resource, 0);
-    const cached = this.#shards.get(key.PK)?.bucket;
-    if (cached !== undefined && fresh !== true) {
-      return effectiveLink(linkIn(cached), await policyOf?.());
-    }
-    const deadline = this.#deadline(options);
-    const observe = this.#shards.observe(key.PK);
-    const keys = [key, entityKey(namespaceId, entityId)];
-    const name = bucketId({ entityId, resource });
-    const [item, record] = await readShared(store, name, keys, deadline.timeoutMs);
-    const { bucket } = observe(decoded(item), clock());
-    const link = linkInRecord(record);
-    const policy = await policyOf?.();
-    if (bucket !== undefined && hasPolicy(bucket)) return effectiveLink(linkIn(bucket), policy);
-    if (policy !== undefined) return byPolicy(link, policy);
-    if (bucket === undefined) return link;
-    this.#links.met(key, bucket);
-    const seen = { entityId, link: linkIn(bucket) };
-    await this.#links.compare(key, seen, link, deadline.timeoutMs);
-    return link;
+  linkOf(entityId: string, resource: string, options: LinkOptions = {}): Promise<Link> {
+    return this.#links.linkOf({ entityId, resource }, options, this.#deadline(options));
   }
 
   consume(
@@ -181,7 +152,7 @@ export class DistributedBucketStore implements BucketStore {
   ): ConsumeResult | Promise<ConsumeResult> {
     if (options.speculative === false) for (const leg of legs) this.#states.forgetAll(leg);
     const nowMs = this.#context.clock();
-    const known = refusedLocally(this.#states, legs, nowMs);
+    const known = this.#states.refusal(legs, nowMs);
     if (known === undefined) return this.#ask(legs, this.#deadline(options), options);
     const { balancesMilli, firsts } = known;
     if (areComplete(balancesMilli)) {
@@ -200,7 +171,7 @@ export class DistributedBucketStore implements BucketStore {
     const [first] = legs;
     const isOne = legs.length === 1 && first !== undefined;
     const answers = isOne
-      ? [await this.#driver.consume(first, deadline, options.signal)]
+      ? [await this.#driver.consume(first, deadline, options.signal, true)]
       : await this.#cascaded(legs, deadline, options);
     return grantedBy(legs, answers) ?? this.#notGranted(legs, answers, deadline, options);
   }
@@ -360,6 +331,18 @@ export class DistributedBucketStore implements BucketStore {
     let next = 0;
     return known.map((balances) => balances ?? (read[next++] as readonly number[]));
   }
+}
+
+type Consumed = Extract<ConsumeAnswer, { kind: "consumed" }>;
+
+/** Grants a call whose legs were all consumed, by the links they were made from. */
+function grantedBy(legs: readonly Leg[], answers: Answers): ConsumeResult | undefined {
+  if (!areConsumed(answers) || changedLinks(legs, answers) !== undefined) return undefined;
+  return { outcome: "granted", legs: answers };
+}
+
+function areConsumed(answers: Answers): answers is readonly Consumed[] {
+  return answers.every((answer) => answer?.kind === "consumed");
 }
 
 function areComplete(

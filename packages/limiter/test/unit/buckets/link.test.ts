@@ -1,4 +1,5 @@
 import {
+  changedLinks,
   effectiveLink,
   hasPolicy,
   linkChange,
@@ -71,4 +72,11 @@ describe("a link in a bucket", () => {
   test("a bucket of this library has no policy of the Python library", () => {
     expect(hasPolicy(shardOf(1))).toBe(false);
   });
+});
+
+test("links that are as the legs were made are no change, and one that differs returns all", () => {
+  const parent = { cascade: true, parentId: "team" };
+  const legs = [{ link: parent }, { link: UNLINKED }];
+  expect(changedLinks(legs, [{ link: { ...parent } }, { link: UNLINKED }])).toBeUndefined();
+  expect(changedLinks(legs, [{ link: parent }, { link: parent }])).toEqual([parent, parent]);
 });

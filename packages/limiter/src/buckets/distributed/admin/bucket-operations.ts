@@ -17,8 +17,13 @@ import type { Item } from "../../../storage/item.ts";
 import type { Write } from "../../../storage/item-store.ts";
 import type { BalanceOperation } from "../../bucket-admin.ts";
 import { splitByRoom } from "../../top-up.ts";
-import { type BalanceAt, balanceOf, balancesAt } from "../plan/balance-at.ts";
-import { decoded, type SeenBucket } from "../plan/seen-bucket.ts";
+import {
+  type BalanceAt,
+  balanceOf,
+  balancesAt,
+  decoded,
+  type SeenBucket,
+} from "../plan/seen-bucket.ts";
 import { WritePlan } from "../plan/write-plan.ts";
 import type { CachedStates } from "../state/cached-states.ts";
 

@@ -1,10 +1,9 @@
-/** Combines the answers of all legs, or their cached states, into the answer of a call. Pure. */
+/** Answers a call that is not granted, from the answers of its legs. Pure. */
 
 import type { ConsumeResult } from "../../bucket-consumer.ts";
 import { exceeds, gatesOf, takenOf } from "../../gating.ts";
-import type { Leg, LegOutcome, Link } from "../../leg.ts";
-import { effectiveLink, linkIn, sameLink } from "../../link.ts";
-import type { BucketStates } from "../state/bucket-states.ts";
+import type { Leg } from "../../leg.ts";
+import { changedLinks, effectiveLink, linkIn } from "../../link.ts";
 import type { CachedState } from "../state/cached-states.ts";
 import type { ConsumeAnswer } from "./step.ts";
 
@@ -19,9 +18,9 @@ export function isRefusedAnyway(legs: readonly Leg[], answers: Answers): boolean
 }
 
 /**
- * Whether a call is refused for certain, also if legs without balances cannot be read: a leg has
- * too little, and the links that lead to it were shown by now. `isShown`: the store has shown the
- * bucket of a leg, and its link, a moment ago.
+ * Returns whether a call is refused for certain, also if legs without balances cannot be read: a
+ * leg has too little, and the links that lead to it were shown by now. `isShown`: the store has
+ * shown the bucket of a leg, and its link, within the last second.
  */
 export function isCertain(
   legs: readonly Leg[],
@@ -36,31 +35,6 @@ export function isCertain(
       return below.resource !== resource || isKnown || isShown(below);
     });
   });
-}
-
-type Consumed = Extract<ConsumeAnswer, { kind: "consumed" }>;
-
-export function areConsumed(
-  answers: readonly (ConsumeAnswer | undefined)[],
-): answers is readonly Consumed[] {
-  return answers.every((answer) => answer?.kind === "consumed");
-}
-
-/** The links that the buckets have shown, when one is not what the legs were made from. */
-export function changedLinks(
-  legs: readonly Leg[],
-  outcomes: readonly Pick<LegOutcome, "link">[],
-): readonly Link[] | undefined {
-  if (legs.every(({ link }, at) => sameLink(link, (outcomes[at] as { link: Link }).link))) {
-    return undefined;
-  }
-  return outcomes.map(({ link }) => link);
-}
-
-/** Grants a call whose legs were all consumed, by the links they were made from. */
-export function grantedBy(legs: readonly Leg[], answers: Answers): ConsumeResult | undefined {
-  if (!areConsumed(answers) || changedLinks(legs, answers) !== undefined) return undefined;
-  return { outcome: "granted", legs: answers };
 }
 
 /**
@@ -86,7 +60,7 @@ export function refusedBy(
   return { outcome: "refused", balancesMilli, local, withoutBucket, shownAtMs };
 }
 
-/** A leg that was consumed and refunded shows what it had before. */
+/** Returns the balances of a leg before the call: one that was consumed is refunded. */
 export function balancesBefore(
   answer: ConsumeAnswer | undefined,
   leg: Leg,
@@ -95,34 +69,4 @@ export function balancesBefore(
   if (answer.kind === "refused") return answer.balancesMilli;
   const takenMilli = takenOf(leg.config, leg.amountsMilli);
   return answer.balancesMilli.map((balance, at) => balance + (takenMilli[at] ?? 0));
-}
-
-/** Why a call is refused without asking. */
-export interface LocalRefusal {
-  /** Leg by leg; missing for those that were not shown a moment ago. */
-  readonly balancesMilli: readonly (readonly number[] | undefined)[];
-  /** The first shard of each leg. */
-  readonly firsts: readonly (CachedState | undefined)[];
-}
-
-/** Refuses a call if cached states refuse a leg of it; `undefined`: the store has to be asked. */
-export function refusedLocally(
-  states: BucketStates,
-  legs: readonly Leg[],
-  nowMs: number,
-): LocalRefusal | undefined {
-  for (const leg of legs) {
-    const first = states.of(leg, 0);
-    const parts = legs.length === 1 ? legs : [leg];
-    const found = first && states.refused(leg, leg.config, parts, nowMs, first);
-    if (found === undefined) continue;
-    const firsts = legs.map((other) => (other === leg ? first : states.of(other, 0)));
-    const balancesMilli = legs.map((other, at) =>
-      other === leg
-        ? found.sumsMilli
-        : states.known(other, other.config, nowMs, firsts[at])?.sumsMilli,
-    );
-    return { balancesMilli, firsts };
-  }
-  return undefined;
 }

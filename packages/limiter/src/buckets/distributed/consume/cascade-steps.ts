@@ -18,7 +18,7 @@ export type LegsStep =
   | { readonly do: "read"; readonly legs: readonly number[] }
   | { readonly do: "consume"; readonly legs: readonly number[] }
   | { readonly do: "refund"; readonly legs: readonly number[] }
-  | { readonly do: "weigh"; readonly legs: readonly number[] };
+  | { readonly do: "read-balances"; readonly legs: readonly number[] };
 
 export interface LegsHistory {
   /** The legs of which nothing was known were read. */
@@ -28,7 +28,7 @@ export interface LegsHistory {
   readonly failures: readonly unknown[];
   readonly isRefunded: boolean;
   /** What the refused legs have after the refund. */
-  readonly weighed: readonly (readonly number[])[] | undefined;
+  readonly balances: readonly (readonly number[])[] | undefined;
   /** The second time each leg goes by itself. */
   readonly isSecond: boolean;
 }
@@ -39,7 +39,7 @@ export function newLegsHistory(legs: readonly Leg[]): LegsHistory {
     answers: legs.map(() => undefined),
     failures: [],
     isRefunded: false,
-    weighed: undefined,
+    balances: undefined,
     isSecond: false,
   };
 }
@@ -64,12 +64,12 @@ export function nextOfLegs(
 
 /** Whether a second pass is worth it: the refused amounts would fit now. */
 export function goesAgain(legs: readonly Leg[], history: LegsHistory): boolean {
-  const { answers, weighed } = history;
-  if (weighed === undefined) return false;
+  const { answers, balances } = history;
+  if (balances === undefined) return false;
   const refused = at(answers, isRefused);
   return refused.every((leg, position) => {
     const { config, amountsMilli } = legs[leg] as Leg;
-    return fits(config, amountsMilli, weighed[position] as readonly number[]);
+    return fits(config, amountsMilli, balances[position] as readonly number[]);
   });
 }
 
@@ -99,7 +99,7 @@ function isStopped({ answers, failures }: LegsHistory): boolean {
 }
 
 function afterStop(history: LegsHistory): LegsStep | undefined {
-  const { answers, failures, isRefunded, weighed, isSecond } = history;
+  const { answers, failures, isRefunded, balances, isSecond } = history;
   const consumed = at(answers, isConsumed);
   if (!isRefunded) return { do: "refund", legs: consumed };
   const refused = at(answers, isRefused);
@@ -108,8 +108,8 @@ function afterStop(history: LegsHistory): LegsStep | undefined {
     consumed.length > 0 &&
     refused.length > 0 &&
     !answers.some((answer) => answer?.kind === "outdated");
-  if (!partly || isSecond || weighed !== undefined) return undefined;
-  return { do: "weigh", legs: refused };
+  if (!partly || isSecond || balances !== undefined) return undefined;
+  return { do: "read-balances", legs: refused };
 }
 
 function isPending(answer: ConsumeAnswer | undefined): answer is undefined {

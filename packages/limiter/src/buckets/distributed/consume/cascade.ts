@@ -1,4 +1,4 @@
-/** Consumes the legs of a cascading call as `legs.ts` decides: all of them or none. */
+/** Consumes the legs of a cascading call as `cascade-steps.ts` decides: all of them or none. */
 
 import type { Deadline } from "../../../base/time.ts";
 import { RateLimiterUnavailable } from "../../../domain/errors/errors.ts";
@@ -22,13 +22,13 @@ export interface CascadeParts {
   readonly requests: ShardRequests;
   readonly driver: Driver;
   readonly adjustments: Adjustments;
-  readonly weigh: (legs: readonly Leg[], deadline: Deadline) => Promise<Balances>;
+  readonly readBalances: (legs: readonly Leg[], deadline: Deadline) => Promise<Balances>;
 }
 
 export interface CascadeOptions {
   readonly deadline: Deadline;
   readonly signal: AbortSignal | undefined;
-  /** Told when a leg is refunded because another one was refused or failed. */
+  /** Called when a leg is refunded because another one was refused or failed. */
   readonly onRefunded: ((leg: Leg) => void) | undefined;
 }
 
@@ -41,14 +41,14 @@ export class Cascade {
     this.#parts = parts;
   }
 
-  /** Consumes all legs; otherwise what was consumed has been refunded. */
+  /** Consumes all legs, or refunds those that were consumed. */
   async consume(
     legs: readonly Leg[],
     options: CascadeOptions,
   ): Promise<Pick<LegsHistory, "answers" | "failures">> {
     let history = newLegsHistory(legs);
     const decide = () => {
-      if (history.weighed !== undefined && !history.isSecond && goesAgain(legs, history)) {
+      if (history.balances !== undefined && !history.isSecond && goesAgain(legs, history)) {
         history = { ...newLegsHistory(legs), isRead: true, isSecond: true };
       }
       const step = nextOfLegs(legs, history, this.#parts.states);
@@ -60,7 +60,7 @@ export class Cascade {
     return history;
   }
 
-  /** Refunds what the legs were answered with. */
+  /** Refunds the legs that were consumed. */
   async refund(
     legs: readonly Leg[],
     answers: readonly (ConsumeAnswer | undefined)[],
@@ -91,15 +91,15 @@ export class Cascade {
       case "refund":
         await this.refund(legs, history.answers, options);
         return { ...history, isRefunded: true };
-      case "weigh":
-        return { ...history, weighed: await this.#weigh(chosen, options.deadline) };
+      case "read-balances":
+        return { ...history, balances: await this.#readBalances(chosen, options.deadline) };
     }
   }
 
-  /** The refusal is certain already: a store that fails now does not change it. */
-  async #weigh(legs: readonly Leg[], deadline: Deadline): Promise<Balances> {
+  /** Reads balances. The refusal is certain: a store that fails now does not change it. */
+  async #readBalances(legs: readonly Leg[], deadline: Deadline): Promise<Balances> {
     try {
-      return await this.#parts.weigh(legs, deadline);
+      return await this.#parts.readBalances(legs, deadline);
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
       return legs.map(({ amountsMilli }) => amountsMilli.map(() => Number.NEGATIVE_INFINITY));
@@ -113,19 +113,19 @@ export class Cascade {
     { deadline, signal }: CascadeOptions,
   ): Promise<LegsHistory> {
     const { driver } = this.#parts;
-    const settled = await Promise.allSettled(
+    const results = await Promise.allSettled(
       legs.map((leg) => driver.consume(leg, deadline, signal)),
     );
     const answers = [...history.answers];
     const failures = [...history.failures];
-    settled.forEach((result, at) => {
+    results.forEach((result, at) => {
       if (result.status === "fulfilled") answers[positions[at] as number] = result.value;
       else failures.push(result.reason);
     });
     return { ...history, answers, failures };
   }
 
-  /** A leg that is too busy to be read is left to the consume. */
+  /** Reads a leg, unless it is too busy: then the consume finds out. */
   async #read(leg: Leg, deadline: Deadline): Promise<void> {
     try {
       await this.#parts.requests.read(leg, 0, deadline);

@@ -1,48 +1,55 @@
 /**
- * The only loop that talks to the store (`drive`), and what it does for groups of consumes: the
- * driver does what the decision says, and keeps what the store has shown.
+ * The only loop that talks to the store (`drive`), and the driver, which runs it for groups of
+ * consumes: it does what `next` decides, and records what the store has shown.
  */
 
-import { boundedMap } from "../../../base/bounded-map.ts";
 import type { Deadline, Timer } from "../../../base/time.ts";
-import { InfrastructureError, RateLimiterUnavailable } from "../../../domain/errors/errors.ts";
+import { RateLimiterUnavailable } from "../../../domain/errors/errors.ts";
 import { tooBusy } from "../../../domain/errors/unavailability.ts";
 import { bucketId } from "../../../records/keys.ts";
 import type { RecordContext } from "../../../records/record-context.ts";
+import { amountsByName, sumOf, takenOf } from "../../gating.ts";
 import type { Leg } from "../../leg.ts";
-import { GROUP_MAX } from "../plan/group-plan.ts";
-import { isAnnounced } from "../plan/seen-bucket.ts";
-import { SettledCounts } from "../shards/announced-shards.ts";
+import { GROUP_MAX } from "../plan/consume-plan.ts";
+import {
+  balanceAt,
+  decoded,
+  isAnnounced,
+  looksFull,
+  type SeenBucket,
+} from "../plan/seen-bucket.ts";
+import type { Guess } from "../plan/write-plan.ts";
 import type { Merger } from "../shards/merger.ts";
 import type { Splitter } from "../shards/splitter.ts";
 import type { BucketStates } from "../state/bucket-states.ts";
-import type { ShardRequests } from "../state/shard-requests.ts";
+import type { Written } from "../state/shard-requests.ts";
 import type { BucketRules } from "../table-traits.ts";
 import { Gathering, type WorkQueue } from "./gathering.ts";
 import { ConsumeGroup, mayShare, type Orphan, WaitingConsume } from "./group.ts";
+import type { LinkChecks } from "./link-checks.ts";
 import { next } from "./next.ts";
 import { paceAfter, throttledPauseMs } from "./pacing.ts";
-import type { ConsumeAnswer, Situation, Step } from "./step.ts";
+import type { SlowSteps } from "./slow-steps.ts";
+import type { ConsumeAnswer, Request, ShardWrite, Situation, Step } from "./step.ts";
 
-/** A process handles a throttled shard once in this time, however many calls meet it. */
-const COOL_MS = 100;
-const COOLED_MAX = 10_000;
-/** With less time than this a throttled call ends instead of waiting. */
+/** With less time than this a throttled call ends instead of waiting, in milliseconds. */
 const WAIT_MS_MIN = 2;
 
 const TOO_OFTEN = "The bucket changed too often to be consumed in time";
 
 /** Steps that decide nothing for the members. */
-const FOLLOWING: ReadonlySet<Step["do"]> = new Set(["relieve", "limits"]);
+const FOLLOWING: ReadonlySet<Step["do"]> = new Set(["split", "limits"]);
 
 type ConsumeQueue = WorkQueue<WaitingConsume>;
 
 /** A step that asks the store. */
 type AskingStep = Exclude<Step, { do: "answer" | "pass" | "wait" }>;
 
-/** What carries out the steps. */
-export interface DriverWorkers {
-  readonly requests: ShardRequests;
+/** Parts that the driver works with. */
+export interface DriverParts {
+  readonly states: BucketStates;
+  readonly links: LinkChecks;
+  readonly slow: SlowSteps;
   readonly splitter: Splitter;
   readonly merger: Merger;
 }
@@ -54,28 +61,24 @@ export interface DriverOptions {
   readonly onOrphan: (orphan: Orphan) => void;
 }
 
+/** Runs the steps that `next` decides for groups of consumes. */
 export class Driver {
   readonly #context: RecordContext;
   readonly #states: BucketStates;
-  readonly #requests: ShardRequests;
+  readonly #links: LinkChecks;
+  readonly #slow: SlowSteps;
   readonly #splitter: Splitter;
   readonly #merger: Merger;
   readonly #options: DriverOptions;
-  readonly #settled = new SettledCounts();
-  readonly #cooledAtMs = boundedMap<number>(COOLED_MAX);
   readonly #gathering: Gathering<WaitingConsume>;
 
-  constructor(
-    context: RecordContext,
-    states: BucketStates,
-    { requests, splitter, merger }: DriverWorkers,
-    options: DriverOptions,
-  ) {
+  constructor(context: RecordContext, parts: DriverParts, options: DriverOptions) {
     this.#context = context;
-    this.#states = states;
-    this.#requests = requests;
-    this.#splitter = splitter;
-    this.#merger = merger;
+    this.#states = parts.states;
+    this.#links = parts.links;
+    this.#slow = parts.slow;
+    this.#splitter = parts.splitter;
+    this.#merger = parts.merger;
     this.#options = options;
     this.#gathering = new Gathering(options.timer, {
       max: GROUP_MAX,
@@ -84,10 +87,19 @@ export class Driver {
     });
   }
 
-  /** Consumes from one bucket, or refuses by the newest state of it. */
-  consume(leg: Leg, deadline: Deadline, signal?: AbortSignal): Promise<ConsumeAnswer> {
+  /**
+   * Consumes from one bucket, or refuses by the newest state of it. `isCleared`: in this turn of
+   * the event loop, cached states have not refused it.
+   */
+  consume(
+    leg: Leg,
+    deadline: Deadline,
+    signal?: AbortSignal,
+    isCleared = false,
+  ): Promise<ConsumeAnswer> {
     return new Promise((resolve, reject) => {
       const waiting = new WaitingConsume(leg, deadline, resolve, reject);
+      waiting.isCleared = isCleared;
       this.#gathering.add(bucketId(leg), waiting, signal);
     });
   }
@@ -124,12 +136,8 @@ export class Driver {
       random,
       rules: this.#options.rules,
       throttledPauseMs: () => throttledPauseMs(queue.pace, random),
-      isUnsettled: (bucket) => isAnnounced(bucket) && this.#settled.isDue(name, bucket),
-      isCooled: (shard) => {
-        const atMs = this.#cooledAtMs.get(`${bucketId(name)}#${shard}`);
-        const agoMs = nowMs - (atMs ?? Number.NEGATIVE_INFINITY);
-        return agoMs >= 0 && agoMs < COOL_MS;
-      },
+      needsRepair: (bucket) => isAnnounced(bucket) && this.#slow.needsRepair(name, bucket),
+      isProbed: (shard) => this.#slow.isProbed(name, shard, nowMs),
     };
   }
 
@@ -150,176 +158,71 @@ export class Driver {
     }
   }
 
-  /** Does a step that asks the store; what it says of a key range that is throttled is kept. */
+  /** Does a step that asks the store, and records when it says that a key range is throttled. */
   #ask(step: AskingStep, group: ConsumeGroup, queue: ConsumeQueue): Promise<void> {
-    return this.#carryOut(step, group, queue).catch((error: unknown) => {
-      if (!(error instanceof RateLimiterUnavailable) || !error.keyRange) throw error;
-      this.#throttled(shardOf(step), error, group, queue);
+    const done =
+      step.do === "write" ? this.#write(step.write, group, queue) : this.#slow.perform(step, group);
+    return done.catch((error: unknown) => {
+      if (!isThrottled(step, error)) throw error;
+      const shard = shardOf(step);
+      group.clearSent();
+      this.#states.throttled(group.name, shard);
+      this.#count("throttled", group, queue);
+      group.record({ of: "throttled", shard, cause: error });
     });
   }
 
-  #carryOut(step: AskingStep, group: ConsumeGroup, queue: ConsumeQueue): Promise<void> {
-    switch (step.do) {
-      case "write":
-        return this.#write(step, group, queue);
-      case "create":
-        return this.#create(step, group);
-      case "read":
-        return this.#read(step, group);
-      case "read-all":
-        return this.#readAll(step, group);
-      case "spread":
-        return this.#spread(step, group);
-      case "limits":
-        return this.#bringLimits(step, group);
-      case "bring-about":
-        return this.#bringAbout(step.shard, group, queue);
-      case "settle":
-        return this.#settle(step, group);
-      case "relieve":
-        return this.#relieve(step, group);
-      case "cool":
-        return this.#cool(step, group);
-    }
-  }
-
-  async #write(
-    { write }: Extract<Step, { do: "write" }>,
-    group: ConsumeGroup,
-    queue: ConsumeQueue,
-  ): Promise<void> {
+  async #write(write: ShardWrite, group: ConsumeGroup, queue: ConsumeQueue): Promise<void> {
     const { name, deadline } = group;
     const { shard, atMs } = write;
-    if (this.#requests.isLinkDue(name, shard)) {
-      await this.#requests.checkLink(name, shard, deadline);
+    const key = this.#states.keyOf(name, shard);
+    if (this.#links.isDue(key)) {
+      await this.#links.check(key, deadline.timeoutMs);
       return group.record({ of: "changed" });
     }
     group.markSent(write.members);
-    const { ok, bucket } = await this.#requests.write(group, write, deadline);
+    const { ok, bucket } = await this.write(group, write, deadline);
     group.clearSent();
     if (!ok || bucket === undefined) {
       return group.record({ of: "shown", shard, bucket, askedMs: atMs, overtaken: write });
     }
     this.#states.correct(bucket);
-    this.#splitter.loads?.sawMeter(bucket);
+    this.#splitter.loads?.recordMeter(bucket);
     if (bucket.shardCount > 1) this.#merger.saw(bucket);
     this.#count("consumed", group, queue);
     group.record({ of: "written", write, bucket });
   }
 
-  async #read({ shard }: Extract<Step, { do: "read" }>, group: ConsumeGroup): Promise<void> {
-    const { bucket } = await this.#requests.read(group.name, shard, group.deadline);
-    group.record({ of: "shown", shard, bucket, askedMs: this.#context.clock() });
-  }
-
-  async #readAll({ count }: Extract<Step, { do: "read-all" }>, group: ConsumeGroup): Promise<void> {
-    const shards = await this.#requests.readAll(group.name, count, group.deadline);
-    group.record({ of: "all", count, shards });
-  }
-
-  async #create(
-    { members, atMs }: Extract<Step, { do: "create" }>,
-    group: ConsumeGroup,
-  ): Promise<void> {
-    group.markSent(members);
-    const { ok, bucket } = await this.#requests.create(group, members, atMs, group.deadline);
-    group.clearSent();
-    if (ok && bucket !== undefined) return group.record({ of: "created", members, bucket });
-    group.record({ of: "shown", shard: 0, bucket, askedMs: this.#context.clock() });
-  }
-
-  async #spread(
-    { member, writes }: Extract<Step, { do: "spread" }>,
-    group: ConsumeGroup,
-  ): Promise<void> {
-    group.markSent([member]);
-    const ok = await this.#requests.spread(group, member, writes, group.deadline);
-    group.clearSent();
-    group.record(ok ? { of: "spread", member, writes } : { of: "changed" });
-  }
-
-  async #bringLimits(
-    { brings, balancesMilli }: Extract<Step, { do: "limits" }>,
-    group: ConsumeGroup,
-  ): Promise<void> {
-    const { name, deadline } = group;
-    const states = await Promise.all(
-      brings.map(({ shard, plan }) => this.#requests.bringLimits(name, shard, plan, deadline)),
-    );
-    const [first] = brings;
-    const changed = states.find((state) => state !== undefined);
-    if (brings.length > 1 || first === undefined) return;
-    const { shard } = first;
-    if (changed === undefined) return group.record({ of: "limits", shard, balancesMilli });
-    const { bucket } = changed;
-    group.record({ of: "shown", shard, bucket, askedMs: this.#context.clock() });
-  }
-
-  /** Creates a missing shard; its origin may be too busy for that. */
-  async #bringAbout(shard: number, group: ConsumeGroup, queue: ConsumeQueue): Promise<void> {
+  /** Consumes by one conditional update. Throws when nothing is known of the outcome. */
+  async write(request: Request, write: ShardWrite, deadline: Deadline): Promise<Written> {
+    const { shard, plan, guesses, from, members } = write;
+    const key = this.#states.keyOf(request.name, shard);
+    const { shards } = this.#states;
+    const unpredict = shards.predict(key.PK, from, guesses);
+    const observe = shards.observe(key.PK);
+    const options = { timeoutMs: deadline.timeoutMs, hotKey: "raise" } as const;
     try {
-      await this.#splitter.bringAbout(group.name, shard, group.deadline);
-      group.record({ of: "changed" });
+      const { change, condition } = plan;
+      const result = await this.#context.store.update(key, change, condition, options);
+      const { bucket } = observe(decoded(result.item), write.atMs);
+      if (bucket !== undefined) this.#learn(key.PK, result.ok, bucket, write);
+      return { ok: result.ok && bucket !== undefined, bucket };
     } catch (error) {
-      if (!isThrottling(error)) throw error;
-      this.#throttled(shard, error, group, queue);
+      if (error instanceof RateLimiterUnavailable && error.nothingWritten) {
+        const { config } = request;
+        unpredict(amountsByName(config, takenOf(config, sumOf(members))));
+      }
+      throw error;
     }
   }
 
-  async #settle({ bucket }: Extract<Step, { do: "settle" }>, group: ConsumeGroup): Promise<void> {
-    const { name, deadline } = group;
-    this.#settled.settled(name, bucket);
-    await this.#splitter.settle(name, deadline);
-    group.record({ of: "changed" });
-  }
-
-  /** Splits a shard where that is allowed. The members were served, and do not depend on it. */
-  async #relieve({ bucket }: Extract<Step, { do: "relieve" }>, group: ConsumeGroup): Promise<void> {
-    try {
-      await this.#splitter.relieve(bucket, "saturated", group.deadline);
-    } catch (error) {
-      if (!(error instanceof InfrastructureError)) throw error;
-    }
-  }
-
-  /** Reads the throttled shard: another client may have split it already. Splits it otherwise. */
-  async #cool({ shard, cause }: Extract<Step, { do: "cool" }>, group: ConsumeGroup): Promise<void> {
-    const { name, config, deadline } = group;
-    this.#cooledAtMs.set(`${bucketId(name)}#${shard}`, this.#context.clock());
-    group.record({ of: "cooled", cause });
-    const before = this.#states.countOf(name);
-    try {
-      const { bucket } = await this.#requests.read(name, shard, deadline);
-      if (bucket !== undefined) this.#splitter.loads?.sawMeter(bucket);
-      const learnt = (this.#states.countOf(name) ?? 1) > (before ?? 1);
-      // More shards of a bucket without tokens would grant nothing more.
-      if (bucket === undefined || learnt || this.#states.isScarce(name, config)) return;
-      await this.#splitter.relieve(bucket, "throttled", deadline);
-    } catch (error) {
-      if (!(error instanceof RateLimiterUnavailable)) throw error;
-      // The shard cannot even be read. A second shard, if there is one, shows how many there are.
-      if (error.keyRange && before === undefined) await this.#readQuietly(group, 1);
-    }
-  }
-
-  async #readQuietly({ name, deadline }: ConsumeGroup, shard: number): Promise<void> {
-    try {
-      await this.#requests.read(name, shard, deadline);
-    } catch (error) {
-      if (!(error instanceof RateLimiterUnavailable)) throw error;
-    }
-  }
-
-  #throttled(
-    shard: number,
-    cause: RateLimiterUnavailable,
-    group: ConsumeGroup,
-    queue: ConsumeQueue,
-  ): void {
-    group.clearSent();
-    this.#states.throttled(group.name, shard);
-    this.#count("throttled", group, queue);
-    group.record({ of: "throttled", shard, cause });
+  /**
+   * Remembers which of the limits that looked full were full, at the time that the write was
+   * planned for: one that another client has consumed from may be full again when the answer comes.
+   */
+  #learn(id: string, ok: boolean, bucket: SeenBucket, { teaches, atMs }: ShardWrite): void {
+    if (teaches.length === 0) return;
+    this.#states.shards.learn(id, ok ? teaches : sightings(bucket, teaches, atMs));
   }
 
   /** Counts the outcome of a write: for the pace of this process, and for the split policy. */
@@ -347,22 +250,34 @@ export class Driver {
   }
 }
 
-function shardOf(step: Step): number {
+function shardOf(step: AskingStep): number {
   if (step.do === "write") return step.write.shard;
   return "shard" in step ? step.shard : 0;
 }
 
-/** Nothing was written because something was too busy. */
-function isThrottling(error: unknown): error is RateLimiterUnavailable {
-  return (
-    error instanceof RateLimiterUnavailable && error.reason === "throttled" && error.nothingWritten
-  );
+/**
+ * Returns whether a step has failed because something was too busy, and nothing was written. A
+ * shard is created from its origin, which may be the busy one.
+ */
+function isThrottled(step: AskingStep, error: unknown): error is RateLimiterUnavailable {
+  if (!(error instanceof RateLimiterUnavailable)) return false;
+  if (error.keyRange) return true;
+  return step.do === "create-shard" && error.reason === "throttled" && error.nothingWritten;
 }
 
-/** `undefined`: there is nothing more to do. */
+/** Returns which of the limits that looked full are full. */
+function sightings(bucket: SeenBucket, guesses: readonly Guess[], atMs: number) {
+  return guesses.flatMap(({ limitName }) => {
+    const stored = bucket.limits.get(limitName);
+    if (stored === undefined) return [];
+    return [{ limitName, full: looksFull(balanceAt(bucket, stored, atMs)) }];
+  });
+}
+
+/** Returns the steps to do next; `undefined` when there is nothing more to do. */
 type Decide<Step> = () => readonly Step[] | undefined;
 
-/** Does one step; `undefined` when that took no time. */
+/** Does one step; returns `undefined` when that took no time. */
 type Perform<Step> = (step: Step) => Promise<void> | undefined;
 
 /** Decides the next step and runs it, until done. */

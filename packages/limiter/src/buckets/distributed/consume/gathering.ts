@@ -25,6 +25,8 @@ export abstract class Waiting<Answer> {
   isSent = false;
   /** Whether an alarm ends it at its deadline. */
   isWatched = false;
+  /** Whether it had to wait for other work, beyond the turn in which it was asked. */
+  hasWaited = false;
   /** Called once the call has its answer. */
   onEnd: (() => void) | undefined;
   #isOpen = true;
@@ -164,6 +166,7 @@ export class Gathering<W extends AnyWaiting> {
 
   /** Ends a call that waits behind others at its deadline, or when its caller gives up. */
   #await(queue: WorkQueue<W>, one: W, signal: AbortSignal | undefined): void {
+    one.hasWaited = true;
     queue.watch([one]);
     if (signal === undefined) return;
     const leave = () => {
@@ -193,7 +196,8 @@ export class Gathering<W extends AnyWaiting> {
       if (together.length > 1) queue.watch(together);
       void this.#run(queue, together);
     }
-    // A call that has left may leave too few of them for a run.
+    // Others have other limits, or a call that has left leaves too few of them for a run.
+    for (const one of queue.waiting) one.hasWaited = true;
     queue.watch(queue.waiting);
     this.#removeIdle(queue);
   }

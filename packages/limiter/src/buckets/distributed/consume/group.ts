@@ -6,7 +6,7 @@ import { RateLimiterUnavailable } from "../../../domain/errors/errors.ts";
 import { tooLate } from "../../../domain/errors/unavailability.ts";
 import type { BucketName } from "../../../records/keys.ts";
 import type { BucketConfig, Leg, ShardPart } from "../../leg.ts";
-import { GROUP_MAX } from "../plan/group-plan.ts";
+import { GROUP_MAX } from "../plan/consume-plan.ts";
 import { Waiting } from "./gathering.ts";
 import type {
   AnsweredMember,
@@ -23,6 +23,8 @@ export class WaitingConsume extends Waiting<ConsumeAnswer> implements Member {
   readonly link: Member["link"];
   readonly linkIsFresh: boolean;
   readonly leg: Leg;
+  /** Whether cached states did not refuse it in the turn in which it was asked. */
+  isCleared = false;
 
   constructor(
     leg: Leg,
@@ -69,6 +71,10 @@ export class ConsumeGroup implements Request {
   readonly config: BucketConfig;
   /** Whether a throttled write came before: the split policy counts the first attempt only. */
   isRetry = false;
+  /**
+   * Whether cached states have not refused any member in this turn: they need not be read again.
+   */
+  isCleared: boolean;
   #members: readonly WaitingConsume[];
   #history: History;
   #deadline: Deadline;
@@ -81,7 +87,11 @@ export class ConsumeGroup implements Request {
     this.#members = members;
     this.#history = newHistory(nowMs);
     this.#deadline = first.deadline;
-    for (const { deadline } of members) this.#deadline = this.#deadline.latest(deadline);
+    this.isCleared = true;
+    for (const { deadline, isCleared, hasWaited } of members) {
+      this.#deadline = this.#deadline.latest(deadline);
+      if (!isCleared || hasWaited) this.isCleared = false;
+    }
   }
 
   get members(): readonly WaitingConsume[] {
@@ -116,6 +126,7 @@ export class ConsumeGroup implements Request {
     for (const { deadline } of more) this.#deadline = this.#deadline.latest(deadline);
     this.#history = newHistory(nowMs);
     this.isRetry = true;
+    this.isCleared = false;
   }
 
   /** Drops members that have ended by themselves. */
@@ -133,6 +144,7 @@ export class ConsumeGroup implements Request {
       else if (answer.kind === "consumed") orphans.push({ leg: member.leg, parts: answer.parts });
     }
     this.#members = this.#members.filter(({ isOpen }) => isOpen);
+    this.isCleared = false;
     const { sinceMs, tried } = this.#history;
     this.#history = { sinceMs, rounds: 0, rested: false, tried, last: this.#afterAnswer() };
     return orphans;
@@ -162,7 +174,7 @@ export class ConsumeGroup implements Request {
       const askedMs = last.of === "written" ? last.write.atMs : bucket.refilledAtMs;
       return { of: "shown", shard: bucket.shard, bucket, askedMs };
     }
-    return last?.of === "cooled" || last?.of === "throttled" ? last : undefined;
+    return last?.of === "probed" || last?.of === "throttled" ? last : undefined;
   }
 
   /** Records that a shard has too little. */
@@ -179,6 +191,7 @@ export class ConsumeGroup implements Request {
 
   /** Records the outcome of a step. */
   record(last: StepOutcome): void {
+    this.isCleared = false;
     const { sinceMs, rounds } = this.#history;
     // Once all shards were read, each of them may be tried again.
     const tried = last.of === "all" ? new Set<number>() : this.#history.tried;

@@ -1,20 +1,24 @@
 /**
- * Checks the parent links in buckets.
+ * Reads the parent links in buckets, and checks them.
  *
  * Creating an entity writes its link into the existing buckets, which it finds by an index. The
- * index lags, so a bucket that is created at that moment may be missed. A process that meets a
+ * index lags, so a bucket that is created at that moment may be missed. A process that sees a
  * young bucket therefore compares it with the record of its entity when the index has caught up, in
- * the background and many at once: an acquire stays one write and no read. A process that meets an
+ * the background and many at once: an acquire stays one write and no read. A process that sees an
  * old bucket for the first time compares at once.
  */
 
-import type { Timer } from "../../../base/time.ts";
+import type { Deadline, Timer } from "../../../base/time.ts";
 import { RateLimiterUnavailable } from "../../../domain/errors/errors.ts";
-import { entityKey } from "../../../records/keys.ts";
+import { type BucketName, bucketId, bucketKey, entityKey } from "../../../records/keys.ts";
 import type { RecordContext } from "../../../records/record-context.ts";
+import { readShared } from "../../../records/shared-reads.ts";
 import type { Key } from "../../../storage/item.ts";
+import type { LinkOptions } from "../../bucket-consumer.ts";
 import type { Link } from "../../leg.ts";
 import {
+  byPolicy,
+  effectiveLink,
   hasPolicy,
   linkChange,
   linkIn,
@@ -31,18 +35,18 @@ import type { CachedStates } from "../state/cached-states.ts";
 const YOUNG_MS = 2000;
 /** Long after the index has caught up, so that one request does for many. */
 const PAUSE_MS = 30_000;
-/** A process that slept meanwhile, as Lambdas do between calls, compares before it consumes. */
+/** A process that slept longer, as Lambdas do between calls, compares before it consumes. */
 const LATE_MS = 60_000;
 /** The most buckets to check later; beyond it, the first ones of a pause go unchecked. */
-const MET_MAX = 10_000;
+const YOUNG_MAX = 10_000;
 
-/** A bucket that was met when it was young. */
-interface Met {
+/** A bucket that was young when this process first saw it. */
+interface YoungBucket {
   readonly key: Key;
   readonly entityId: string;
   /** The link that the bucket had. */
   readonly link: Link;
-  /** When it was met, by the timer. */
+  /** When this process first saw it, by the timer. */
   readonly atMs: number;
 }
 
@@ -55,8 +59,8 @@ export class LinkChecks {
   readonly #context: RecordContext;
   readonly #states: CachedStates;
   readonly #options: LinkCheckOptions | undefined;
-  /** In the order in which they were met. */
-  readonly #met = new Map<string, Met>();
+  /** Young buckets by key, in the order in which they were seen. */
+  readonly #young = new Map<string, YoungBucket>();
   readonly #closing = new AbortController();
   #watch: Promise<void> | undefined;
 
@@ -67,33 +71,63 @@ export class LinkChecks {
     this.#options = options;
   }
 
-  /** Notes a bucket that this client has not seen before. */
-  met(key: Key, bucket: SeenBucket | undefined): void {
+  /**
+   * Returns the link of an entity: from the cached state of the bucket; else bucket and record are
+   * read together.
+   */
+  async linkOf(
+    name: BucketName,
+    { policy: policyOf, fresh }: Pick<LinkOptions, "policy" | "fresh">,
+    deadline: Deadline,
+  ): Promise<Link> {
+    const { namespaceId, store, clock } = this.#context;
+    const { entityId, resource } = name;
+    const key = bucketKey(namespaceId, entityId, resource, 0);
+    const cached = this.#states.get(key.PK)?.bucket;
+    if (cached !== undefined && fresh !== true) {
+      return effectiveLink(linkIn(cached), await policyOf?.());
+    }
+    const observe = this.#states.observe(key.PK);
+    const keys = [key, entityKey(namespaceId, entityId)];
+    const [item, record] = await readShared(store, bucketId(name), keys, deadline.timeoutMs);
+    const { bucket } = observe(decoded(item), clock());
+    const link = linkInRecord(record);
+    const policy = await policyOf?.();
+    if (bucket !== undefined && hasPolicy(bucket)) return effectiveLink(linkIn(bucket), policy);
+    if (policy !== undefined) return byPolicy(link, policy);
+    if (bucket === undefined) return link;
+    this.noteFirst(key, bucket);
+    await this.compare(key, { entityId, link: linkIn(bucket) }, link, deadline.timeoutMs);
+    return link;
+  }
+
+  /** Notes a bucket that this process has not seen before. */
+  noteFirst(key: Key, bucket: SeenBucket | undefined): void {
     if (bucket === undefined || this.#options === undefined || this.#isClosed) return;
     if (this.#context.clock() >= bucket.refilledAtMs + YOUNG_MS) return;
     const { entityId } = bucket;
     const { timer } = this.#options;
-    this.#met.set(key.PK, { key, entityId, link: linkIn(bucket), atMs: timer.nowMs() });
-    if (this.#met.size > MET_MAX) this.#met.delete(this.#met.keys().next().value as string);
+    this.#young.set(key.PK, { key, entityId, link: linkIn(bucket), atMs: timer.nowMs() });
+    if (this.#young.size > YOUNG_MAX) this.#young.delete(this.#young.keys().next().value as string);
     this.#watch ??= this.#watchOver(this.#options).finally(() => {
       this.#watch = undefined;
     });
   }
 
-  /** Whether the bucket should have been compared long ago. */
+  /** Returns whether the bucket should have been compared long ago. */
   isDue(key: Key): boolean {
-    const met = this.#met.get(key.PK);
-    if (met === undefined || this.#options === undefined) return false;
-    return this.#options.timer.nowMs() - met.atMs > LATE_MS;
+    const young = this.#young.get(key.PK);
+    if (young === undefined || this.#options === undefined) return false;
+    return this.#options.timer.nowMs() - young.atMs > LATE_MS;
   }
 
   /** Compares the bucket with the record. A store that fails is asked next time. */
   async check(key: Key, timeoutMs: number): Promise<void> {
-    const met = this.#met.get(key.PK);
-    if (met !== undefined) await this.#compareAll([met], timeoutMs);
+    const young = this.#young.get(key.PK);
+    if (young !== undefined) await this.#compareAll([young], timeoutMs);
   }
 
-  /** Ends the background check; the next process that meets a bucket compares it. */
+  /** Ends the background check; the next process that sees a bucket compares it. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#watch;
@@ -105,33 +139,33 @@ export class LinkChecks {
 
   /** Compares until nothing is left or the store fails; then a later call starts it again. */
   async #watchOver({ timer, timeoutMs }: LinkCheckOptions): Promise<void> {
-    while (this.#met.size > 0) {
+    while (this.#young.size > 0) {
       const begunMs = timer.nowMs();
       await timer.sleep(PAUSE_MS, this.#closing.signal, true);
       const oldMs = Math.max(begunMs, timer.nowMs() - YOUNG_MS);
-      const due = [...this.#met.values()].filter(({ atMs }) => atMs <= oldMs);
+      const due = [...this.#young.values()].filter(({ atMs }) => atMs <= oldMs);
       if (this.#isClosed || !(await this.#compareAll(due, timeoutMs))) return;
     }
   }
 
   /**
-   * Whether the store has answered. Records may be read as they were a moment ago: one that is
-   * written later finds the bucket by the index.
+   * Compares buckets, and returns whether the store has answered. Records need not be read
+   * consistently: one that is written later finds the bucket by the index.
    */
-  async #compareAll(due: readonly Met[], timeoutMs: number): Promise<boolean> {
+  async #compareAll(due: readonly YoungBucket[], timeoutMs: number): Promise<boolean> {
     const { store, namespaceId } = this.#context;
     try {
       const keys = due.map(({ entityId }) => entityKey(namespaceId, entityId));
       const records = await store.getMany(keys, { timeoutMs });
-      for (const [at, met] of due.entries()) {
-        await this.compare(met.key, met, linkInRecord(records[at]), timeoutMs);
-        if (this.#met.get(met.key.PK) === met) this.#met.delete(met.key.PK);
+      for (const [at, young] of due.entries()) {
+        await this.compare(young.key, young, linkInRecord(records[at]), timeoutMs);
+        if (this.#young.get(young.key.PK) === young) this.#young.delete(young.key.PK);
       }
       return true;
     } catch (error) {
       // The next acquire will report any other problem of the store.
       if (!(error instanceof RateLimiterUnavailable)) {
-        for (const { key } of due) this.#met.delete(key.PK);
+        for (const { key } of due) this.#young.delete(key.PK);
       }
       return false;
     }

@@ -18,7 +18,7 @@ import {
   planFor,
   repeatsOvertaken,
   writeStep,
-} from "../plan/group-plan.ts";
+} from "../plan/consume-plan.ts";
 import type { SeenBucket } from "../plan/seen-bucket.ts";
 import { isSaturated } from "../plan/writes-meter.ts";
 import { nextOfAll } from "../shards/all-shards.ts";
@@ -55,10 +55,10 @@ export function next(request: Request, history: History, situation: Situation): 
     case "limits":
       return refusedBy(request, last.shard, last.balancesMilli, situation);
     case "throttled":
-      return situation.isCooled(last.shard)
+      return situation.isProbed(last.shard)
         ? afterThrottling(request, last.cause, situation)
-        : [{ do: "cool", shard: last.shard, cause: last.cause }];
-    case "cooled":
+        : [{ do: "probe", shard: last.shard, cause: last.cause }];
+    case "probed":
       return afterThrottling(request, last.cause, situation);
     default:
       return begin(request, history, situation);
@@ -70,7 +70,7 @@ function begin(request: Request, history: History, situation: Situation): readon
   const { name, config, members } = request;
   const { states, nowMs, random } = situation;
   const first = states.of(name, 0);
-  const refused = refusedLocally(request, situation, first);
+  const refused = request.isCleared === true ? [] : refusedLocally(request, situation, first);
   if (refused.length > 0) return [{ do: "answer", answers: refused }];
   const count = states.countOf(name, first) ?? 1;
   const { amountsMilli } = members[0] as Member;
@@ -82,7 +82,7 @@ function begin(request: Request, history: History, situation: Situation): readon
     return [{ do: "read", shard }];
   }
   if (state.bucket === undefined) return nextOfNothing(request, false, situation);
-  if (situation.isUnsettled(state.bucket)) return [{ do: "settle", bucket: state.bucket }];
+  if (situation.needsRepair(state.bucket)) return [{ do: "repair", bucket: state.bucket }];
   const trustFull = states.trustsFull(name, shard);
   const { plan, going } = planFor(request, state.bucket, situation, trustFull);
   if (plan.kind !== "write") return [{ do: "read", shard }];
@@ -113,16 +113,16 @@ function nextOfShown(
 ): readonly Step[] {
   const { shard, bucket, overtaken } = shown;
   if (bucket === undefined) {
-    return shard > 0 ? [{ do: "bring-about", shard }] : nextOfNothing(request, true, situation);
+    return shard > 0 ? [{ do: "create-shard", shard }] : nextOfNothing(request, true, situation);
   }
-  if (situation.isUnsettled(bucket)) return [{ do: "settle", bucket }];
+  if (situation.needsRepair(bucket)) return [{ do: "repair", bucket }];
   const { nowMs, rules } = situation;
   const atMs = askedAt(shown.askedMs, bucket, nowMs);
   const then = planFor(request, bucket, { nowMs: atMs, rules }, always);
   if (then.plan.kind === "refused" && !isFullNow(request, bucket, situation)) {
     const { balancesMilli, limitsOnly } = then.plan;
     if (limitsOnly !== undefined) {
-      return [{ do: "limits", brings: [{ shard, plan: limitsOnly }], balancesMilli }];
+      return [{ do: "limits", plans: [{ shard, plan: limitsOnly }], balancesMilli }];
     }
     return refusedBy(request, shard, balancesMilli, situation, bucket);
   }
@@ -186,13 +186,13 @@ function afterWrite(
 ): readonly Step[] {
   const answers = consumed(request, write.members, bucket, situation);
   const answer: Step = { do: "answer", answers };
-  return isSaturated(bucket, situation.nowMs) ? [{ do: "relieve", bucket }, answer] : [answer];
+  return isSaturated(bucket, situation.nowMs) ? [{ do: "split", bucket }, answer] : [answer];
 }
 
 /** Nothing was written. Waits, unless what was shown meanwhile refuses. */
 function afterThrottling(
   request: Request,
-  cause: Extract<StepOutcome, { of: "cooled" }>["cause"],
+  cause: Extract<StepOutcome, { of: "probed" }>["cause"],
   situation: Situation,
 ): readonly Step[] {
   const refused = refusedLocally(request, situation);

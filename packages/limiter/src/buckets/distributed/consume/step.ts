@@ -1,6 +1,6 @@
 /**
- * The types between the decision and the driver: what a group of consumes asks for (`Request`), its
- * results so far (`History`), what to do next (`Step`) and the result of that (`Outcome`).
+ * The types between the decision and the driver: a group of consumes (`Request`), its
+ * outcomes so far (`History`), what to do next (`Step`) and its outcome (`StepOutcome`).
  */
 
 import type { Random } from "../../../base/random.ts";
@@ -26,8 +26,10 @@ export interface Member {
 export interface Request {
   readonly name: BucketName;
   readonly config: BucketConfig;
-  /** Those that have no answer yet, in the order in which they came. */
+  /** Consumes that have no answer yet, in the order in which they came. */
   readonly members: readonly Member[];
+  /** Whether cached states have not refused any of them in this turn of the event loop. */
+  readonly isCleared?: boolean;
 }
 
 /** The end of one consume. */
@@ -70,23 +72,23 @@ export type Step =
   | { readonly do: "read-all"; readonly count: number }
   /** Several shards in one transaction. */
   | { readonly do: "spread"; readonly member: Member; readonly writes: readonly SpreadWrite[] }
-  /** Brings new limits to shards that refuse; when that fails, the next call tries. */
+  /** Writes new limits to shards that refuse; when that fails, the next call tries. */
   | {
       readonly do: "limits";
-      readonly brings: readonly { readonly shard: number; readonly plan: WritePlan }[];
+      readonly plans: readonly { readonly shard: number; readonly plan: WritePlan }[];
       readonly balancesMilli: readonly number[];
     }
   /** The shard has too little; another one may have enough. */
   | { readonly do: "pass"; readonly shard: number }
-  /** Makes a shard whose share still lies in its origin. */
-  | { readonly do: "bring-about"; readonly shard: number }
-  /** Makes the shards that the Python library has announced and not made. */
-  | { readonly do: "settle"; readonly bucket: SeenBucket }
+  /** Creates a shard whose share is still in its origin. */
+  | { readonly do: "create-shard"; readonly shard: number }
+  /** Creates the shards that the Python library has announced and not created. */
+  | { readonly do: "repair"; readonly bucket: SeenBucket }
   /** Splits a shard whose own meter is saturated. */
-  | { readonly do: "relieve"; readonly bucket: SeenBucket }
+  | { readonly do: "split"; readonly bucket: SeenBucket }
   /** Reads a throttled shard, and splits it where its own traffic asks for that. */
-  | { readonly do: "cool"; readonly shard: number; readonly cause: RateLimiterUnavailable }
-  /** `cause`: what the call ends with when there is no time to wait. */
+  | { readonly do: "probe"; readonly shard: number; readonly cause: RateLimiterUnavailable }
+  /** Waits; `cause` is the error of the call when there is no time to wait. */
   | { readonly do: "wait"; readonly ms: number; readonly cause?: RateLimiterUnavailable };
 
 export interface SpreadWrite {
@@ -95,7 +97,7 @@ export interface SpreadWrite {
   readonly link: Link;
 }
 
-/** The result of a step. */
+/** The outcome of a step. */
 export type StepOutcome =
   /** The store has shown a shard. */
   | {
@@ -113,8 +115,8 @@ export type StepOutcome =
   | { readonly of: "spread"; readonly member: Member; readonly writes: readonly SpreadWrite[] }
   | { readonly of: "limits"; readonly shard: number; readonly balancesMilli: readonly number[] }
   | { readonly of: "throttled"; readonly shard: number; readonly cause: RateLimiterUnavailable }
-  | { readonly of: "cooled"; readonly cause: RateLimiterUnavailable }
-  /** Something changed meanwhile: decide again from what is known now. */
+  | { readonly of: "probed"; readonly cause: RateLimiterUnavailable }
+  /** Something has changed: decide again from what is known now. */
   | { readonly of: "changed" };
 
 export interface History {
@@ -129,16 +131,16 @@ export interface History {
   readonly last: StepOutcome | undefined;
 }
 
-/** Everything a decision may look at besides the request and its history. */
+/** Everything that a decision may read besides the request and its history. */
 export interface Situation {
   readonly states: BucketStates;
   readonly nowMs: number;
   readonly random: Random;
   readonly rules: BucketRules;
-  /** How long a group waits that was throttled. */
+  /** Returns how long a group waits that was throttled, in milliseconds. */
   readonly throttledPauseMs: () => number;
-  /** Whether shards of the bucket are announced rather than made, and were not settled yet. */
-  isUnsettled(bucket: SeenBucket): boolean;
-  /** Whether this process has looked after a throttled shard a moment ago. */
-  isCooled(shard: number): boolean;
+  /** Returns whether shards of the bucket are announced, and were not created yet. */
+  needsRepair(bucket: SeenBucket): boolean;
+  /** Returns whether this process has just probed a throttled shard. */
+  isProbed(shard: number): boolean;
 }

@@ -3,10 +3,10 @@
 import { invariant } from "../../../domain/check.ts";
 import { amountsByName, consumes, takenOf } from "../../gating.ts";
 import type { BucketConfig } from "../../leg.ts";
-import { balancesAt, mustRebase } from "./balance-at.ts";
 import { type ConsumePlan, withGates } from "./consume-plan.ts";
 import { planRebase } from "./rebase.ts";
 import type { SeenBucket } from "./seen-bucket.ts";
+import { balancesAt, mustRebase } from "./seen-bucket.ts";
 import {
   countAcquires,
   type Guess,

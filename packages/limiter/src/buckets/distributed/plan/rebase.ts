@@ -23,16 +23,19 @@ import type { LeftOver } from "../../bucket-ttl.ts";
 import { appliesAnyway, sameRate, staleNames } from "../../config-match.ts";
 import { type AmountsByName, amountsByName, fits, takenOf } from "../../gating.ts";
 import type { BucketConfig } from "../../leg.ts";
+import type { ConsumePlan, Evaluation } from "./consume-plan.ts";
 import {
   type BalanceAt,
   balanceAt,
   balanceOf,
   boundedChange,
+  builtFrom,
   EPOCH_AHEAD_MS_MAX,
+  isPinned,
   looksFull,
-} from "./balance-at.ts";
-import type { ConsumePlan, Weight } from "./consume-plan.ts";
-import { builtFrom, isPinned, REBASES, type SeenBucket } from "./seen-bucket.ts";
+  REBASES,
+  type SeenBucket,
+} from "./seen-bucket.ts";
 import {
   countAcquires,
   type PlanContext,
@@ -73,12 +76,12 @@ export function planRebase(
 }
 
 /** What a consume that needs a rebase would find. */
-export function weighRebase(
+export function evaluateRebase(
   bucket: SeenBucket,
   config: BucketConfig,
   context: PlanContext,
   applies: boolean,
-): Weight {
+): Evaluation {
   const rebase = rebaseOf(bucket, config, new Map(), context, applies);
   return {
     balancesMilli: rebase.balancesBefore(config),
@@ -149,7 +152,7 @@ class Rebase {
   /** The limits stay as they are. */
   keep(amounts: AmountsByName): void {
     for (const [name, stored] of this.#bucket.limits) {
-      this.#settle(name, stored, stored.rate, amounts.get(name) ?? 0);
+      this.#fold(name, stored, stored.rate, amounts.get(name) ?? 0);
     }
   }
 
@@ -162,8 +165,8 @@ class Rebase {
     for (const [name, stored] of limits) {
       if (stale.has(name)) continue;
       const rate = wanted.get(name) ?? stored.rate;
-      if (this.#pinned) this.#settlePinned(name, stored, rate, amounts.get(name) ?? 0);
-      else this.#settle(name, stored, rate, amounts.get(name) ?? 0);
+      if (this.#pinned) this.#foldPinned(name, stored, rate, amounts.get(name) ?? 0);
+      else this.#fold(name, stored, rate, amounts.get(name) ?? 0);
     }
     for (const [name, rate] of wanted) {
       if (!limits.has(name)) this.#start(name, rate, amounts.get(name) ?? 0);
@@ -184,7 +187,7 @@ class Rebase {
   }
 
   /** Moves one limit to the new base time, capped by both capacities, less the amount. */
-  #settle(name: string, stored: StoredLimit, rate: Rate, amount: number): void {
+  #fold(name: string, stored: StoredLimit, rate: Rate, amount: number): void {
     const { plan } = this;
     const { nowMs, force, soft } = this.#context;
     const taken = this.#taken(amount);
@@ -217,7 +220,7 @@ class Rebase {
   }
 
   /** Gives one limit a new rate from now on, while the base time stays where it is. */
-  #settlePinned(name: string, stored: StoredLimit, rate: Rate, amount: number): void {
+  #foldPinned(name: string, stored: StoredLimit, rate: Rate, amount: number): void {
     const { plan } = this;
     const { nowMs } = this.#context;
     const now = balanceAt(this.#bucket, stored, nowMs);

@@ -24,9 +24,11 @@ import {
   balanceOf,
   boundedChange,
   isEven,
+  isPinned,
   looksFull,
-} from "./balance-at.ts";
-import { isPinned, REBASES, type SeenBucket } from "./seen-bucket.ts";
+  REBASES,
+  type SeenBucket,
+} from "./seen-bucket.ts";
 
 /**
  * Passes when there is no item, or a stub that a merge or the Python library left behind: every

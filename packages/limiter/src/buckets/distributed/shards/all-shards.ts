@@ -17,8 +17,15 @@ import type {
   Step,
   StepOutcome,
 } from "../consume/step.ts";
-import { planConsume, type Weight, weigh } from "../plan/consume-plan.ts";
-import { askedAt, fitting, planFor, writeStep } from "../plan/group-plan.ts";
+import {
+  askedAt,
+  type Evaluation,
+  evaluate,
+  fitting,
+  planConsume,
+  planFor,
+  writeStep,
+} from "../plan/consume-plan.ts";
 import type { SeenBucket } from "../plan/seen-bucket.ts";
 import { TRANSACTED_MS } from "../plan/writes-meter.ts";
 import { fullBalances } from "../state/bucket-states.ts";
@@ -33,7 +40,7 @@ export interface Offer {
   readonly balancesMilli: readonly number[];
 }
 
-interface OpenOffer extends Offer, Weight {}
+interface OpenOffer extends Offer, Evaluation {}
 
 export function nextOfAll(
   request: Request,
@@ -43,7 +50,7 @@ export function nextOfAll(
 ): readonly Step[] {
   if (isStale(shards, count)) return AGAIN;
   const missing = missingShard(shards);
-  if (missing !== undefined) return [{ do: "bring-about", shard: missing }];
+  if (missing !== undefined) return [{ do: "create-shard", shard: missing }];
   const born = bornShards(shards);
   const then = offersAt(request, born, sinceMs, situation);
   const now = offersAt(request, born, situation.nowMs, situation);
@@ -78,9 +85,9 @@ function offersAt(
   for (const [shard, bucket] of shards) {
     const time = askedAt(atMs, bucket, nowMs);
     const context = { nowMs: time, rules, trustFull: () => true };
-    const weight = weigh(bucket, config, context);
-    if (weight === undefined) return undefined;
-    offers.push({ shard, ...weight });
+    const found = evaluate(bucket, config, context);
+    if (found === undefined) return undefined;
+    offers.push({ shard, ...found });
   }
   return offers;
 }
@@ -115,12 +122,12 @@ function refused(
   const full = fullBalances(config);
   const sums = offered(then, config.limits.length);
   const balancesMilli = sums.map((sum, at) => Math.min(sum, full[at] as number));
-  const brings = now.flatMap(({ shard, limitsOnly: plan }) =>
+  const plans = now.flatMap(({ shard, limitsOnly: plan }) =>
     plan === undefined ? [] : [{ shard, plan }],
   );
   const answer = { kind: "refused", balancesMilli, local: false } as const;
   const end: Step = { do: "answer", answers: members.map((member) => ({ member, answer })) };
-  return brings.length === 0 ? [end] : [{ do: "limits", brings, balancesMilli }, end];
+  return plans.length === 0 ? [end] : [{ do: "limits", plans, balancesMilli }, end];
 }
 
 function oneOf(offers: readonly OpenOffer[], random: Random): OpenOffer | undefined {

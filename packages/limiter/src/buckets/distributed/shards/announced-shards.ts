@@ -23,12 +23,12 @@ import { leftFor, ShardItems } from "../state/shard-items.ts";
 import { countBefore, originOf } from "./shards.ts";
 import { planLateShard } from "./split.ts";
 
-const SETTLED_MAX = 10_000;
+const REPAIRED_MAX = 10_000;
 const WORK = "make announced shards";
 
 /** The number of shards for which the announced ones of an item were last created. */
-export class SettledCounts {
-  readonly #counts = boundedMap<number>(SETTLED_MAX);
+export class RepairedCounts {
+  readonly #counts = boundedMap<number>(REPAIRED_MAX);
 
   /** True once per number of shards: later surpluses are not missing from any shard. */
   isDue(name: BucketName, bucket: SeenBucket): boolean {
@@ -36,7 +36,7 @@ export class SettledCounts {
     return this.#counts.get(idOf(name, bucket.shard)) !== countOf(bucket);
   }
 
-  settled(name: BucketName, bucket: SeenBucket): void {
+  repaired(name: BucketName, bucket: SeenBucket): void {
     this.#counts.set(idOf(name, bucket.shard), countOf(bucket));
   }
 }
@@ -65,7 +65,7 @@ export class AnnouncedShards {
    * shard it descends from. Where more were announced than there can be, the bucket gets as many as
    * exist.
    */
-  async settle({ entityId, resource }: BucketName, deadline: Deadline): Promise<void> {
+  async repair({ entityId, resource }: BucketName, deadline: Deadline): Promise<void> {
     const name = { entityId, resource };
     const first = await this.#read(name, 0, deadline);
     if (first === undefined) return;

@@ -93,7 +93,7 @@ export class BucketLoads {
   }
 
   /** Remembers the meter of a shard: two sightings tell how often all clients write to it. */
-  sawMeter(bucket: SeenBucket): void {
+  recordMeter(bucket: SeenBucket): void {
     const { meterMs, shard, shardCount } = bucket;
     if (meterMs === undefined) return;
     const meters = this.#metersOf(bucket);

@@ -18,11 +18,14 @@ import { numberAt } from "../../../storage/item.ts";
 import { bucketTtl } from "../../bucket-ttl.ts";
 import { sameRate } from "../../config-match.ts";
 import type { LimitSource } from "../../leg.ts";
-import { balanceAt, balanceOf, EPOCH_AHEAD_MS_MAX, looksFull } from "../plan/balance-at.ts";
 import { moveEpoch } from "../plan/rebase.ts";
 import {
+  balanceAt,
+  balanceOf,
   decoded,
+  EPOCH_AHEAD_MS_MAX,
   GENERATION,
+  looksFull,
   MERGING,
   NEED,
   type SeenBucket,
@@ -118,7 +121,7 @@ interface Sum {
 /** Returns the sums of both; `undefined` when limits differ or a sum is no safe integer. */
 function sumsOf(kept: SeenBucket, gone: SeenBucket, epochMs: number): Map<string, Sum> | undefined {
   const names = new Set([...kept.limits.keys(), ...gone.limits.keys()]);
-  // One of them has not taken new limits yet: the next consume brings them.
+  // One of them has not taken new limits yet: the next consume plans them.
   const isSame = names.size === kept.limits.size && names.size === gone.limits.size;
   if (!isSame && kept.configVersion !== gone.configVersion) return undefined;
   const sums = new Map<string, Sum>();

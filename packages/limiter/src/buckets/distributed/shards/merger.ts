@@ -122,13 +122,13 @@ export class Merger {
     const halving = { name, count: shardCount / 2, generation: first.generation + 1, items };
     invariant(Number.isInteger(halving.count), "the number of shards is a power of two");
     for (let shard = halving.count - 1; shard > 0; shard -= 1) {
-      if (this.#isClosed || !(await this.#settle(halving, shard))) return undefined;
+      if (this.#isClosed || !(await this.#adopt(halving, shard))) return undefined;
     }
     return this.#mergePair(halving, 0);
   }
 
   /** Makes a shard one of half as many, with the new generation; whether it is. */
-  async #settle(halving: Halving, shard: number): Promise<boolean> {
+  async #adopt(halving: Halving, shard: number): Promise<boolean> {
     const { count, generation, items } = halving;
     const bucket = decoded(items[shard]);
     // Its share lies in a shard that it descends from. Should it come about before that one gets

@@ -13,17 +13,21 @@ import { shardRate } from "../../../core/bucket.ts";
 import { invariant } from "../../../domain/check.ts";
 import type { StoredLimit } from "../../../records/bucket-item.ts";
 import { linkTests } from "../../link.ts";
+import { FULL_PYTHON_METER } from "../plan/new-bucket.ts";
+import { moveEpoch } from "../plan/rebase.ts";
 import {
   accruedUp,
   type BalanceAt,
   balanceAt,
   balanceOf,
+  excessMilli,
+  GENERATION,
   isEven,
   looksFull,
-} from "../plan/balance-at.ts";
-import { FULL_PYTHON_METER } from "../plan/new-bucket.ts";
-import { moveEpoch } from "../plan/rebase.ts";
-import { excessMilli, GENERATION, NEED, type SeenBucket, UNSHARDED } from "../plan/seen-bucket.ts";
+  NEED,
+  type SeenBucket,
+  UNSHARDED,
+} from "../plan/seen-bucket.ts";
 import { asSeen, WritePlan } from "../plan/write-plan.ts";
 import { restartMeter } from "../plan/writes-meter.ts";
 import { needAfterSplit } from "./need.ts";
@@ -125,9 +129,9 @@ function planParts(
   const [capacityMilli = 0] = rooms;
   const balanceMilli = balanceOf(balance);
   const full = looksFull(balance) && trustFull;
-  const settled = exact || isEven(balance);
-  const accruedMilli = settled ? balance.accruedMilli : balance.accruedMin;
-  const upMilli = settled ? accruedUp(balance) : balance.accruedMax;
+  const certain = exact || isEven(balance);
+  const accruedMilli = certain ? balance.accruedMilli : balance.accruedMin;
+  const upMilli = certain ? accruedUp(balance) : balance.accruedMax;
   const part = full ? 0 : upMilli - accruedMilli;
   const movedMilli = partsOf(balanceMilli, part, rooms, cautious);
   const sumMilli = movedMilli.reduce((sum, moved) => sum + moved, 0);
@@ -139,10 +143,10 @@ function planParts(
     // Other clients may consume or refund meanwhile, as long as each shard holds its part.
     plan.atMost(tokens, capacityMilli + sumMilli - accruedMilli - part);
     if (sumMilli > 0) plan.atLeast(tokens, sumMilli - accruedMilli);
-    if (settled) plan.requireRemainder(name, balance);
+    if (certain) plan.requireRemainder(name, balance);
   }
   // The period is longer, and so are the parts of a milli-token in it.
-  const remainder = full || !settled ? 0 : balance.remainder * rooms.length;
+  const remainder = full || !certain ? 0 : balance.remainder * rooms.length;
   plan.setRemainder(name, balance, remainder);
   return { keptMilli: balanceMilli - sumMilli, movedMilli, remainder };
 }

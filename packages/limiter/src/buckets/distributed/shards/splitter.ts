@@ -68,8 +68,8 @@ export class Splitter {
   readonly #options: SplitterOptions;
   readonly #items: ShardItems;
   readonly #announced: AnnouncedShards;
-  /** When this process last tried to relieve a shard; a try without effect costs a read. */
-  readonly #relievedAtMs = boundedMap<number>(REMEMBERED_MAX);
+  /** When this process last tried to split a shard; a try without effect costs a read. */
+  readonly #triedAtMs = boundedMap<number>(REMEMBERED_MAX);
 
   constructor(
     context: RecordContext,
@@ -88,25 +88,25 @@ export class Splitter {
   }
 
   /**
-   * Gives a hot shard relief: it splits if it is behind shard 0; otherwise the bucket splits,
-   * unless it just did or the shares would be too small. Returns whether anything was split.
+   * Splits a shard with too many writes if it is behind shard 0; otherwise the bucket, unless it
+   * was just split or the shares would be too small. Returns whether anything was split.
    */
-  async relieve(hot: SeenBucket, sign: Sign, deadline: Deadline): Promise<boolean> {
+  async splitHot(hot: SeenBucket, sign: Sign, deadline: Deadline): Promise<boolean> {
     const { loads } = this;
     if (loads === undefined || !hasOwnTraffic(sign, loads.of(hot))) return false;
     if (hot.shard === 0 && this.#factor(hot, sign, loads) === 1) return false;
     if (this.#rests(hot)) return false;
     try {
-      return await this.#relieve(hot, sign, loads, deadline);
+      return await this.#splitHot(hot, sign, loads, deadline);
     } catch (error) {
       // The shard is too busy even for that; waiting does not help, so it is tried again soon.
       const againMs = this.#context.clock() - SPLIT_PAUSE_MS + RETRY_MS;
-      this.#relievedAtMs.set(`${bucketId(hot)}#${hot.shard}`, againMs);
+      this.#triedAtMs.set(`${bucketId(hot)}#${hot.shard}`, againMs);
       throw error;
     }
   }
 
-  async #relieve(
+  async #splitHot(
     hot: SeenBucket,
     sign: Sign,
     loads: BucketLoads,
@@ -140,15 +140,15 @@ export class Splitter {
    * Creates a missing shard that was picked, with all those it descends from. When the bucket
    * itself is gone, or the shard exists after all, the cached states say so afterwards.
    */
-  async bringAbout(name: BucketName, shard: number, deadline: Deadline): Promise<void> {
+  async createShard(name: BucketName, shard: number, deadline: Deadline): Promise<void> {
     // Shard 0 is the truth. Other shards may be left from a bucket that was deleted.
     const first = await this.#read(name, 0, deadline);
     if (first === undefined || first.shardCount <= shard) return;
-    if (first.announced !== undefined) return this.settle(name, deadline);
-    return this.#bringAbout(first, shard, deadline);
+    if (first.announced !== undefined) return this.repair(name, deadline);
+    return this.#createShard(first, shard, deadline);
   }
 
-  async #bringAbout(first: SeenBucket, shard: number, deadline: Deadline): Promise<void> {
+  async #createShard(first: SeenBucket, shard: number, deadline: Deadline): Promise<void> {
     const name = { entityId: first.entityId, resource: first.resource };
     const origin = originOf(shard);
     let from = origin === 0 ? first : await this.#read(name, origin, deadline);
@@ -165,7 +165,7 @@ export class Splitter {
           await this.#catchUp(from as SeenBucket, first, deadline);
           break;
         case "origin":
-          await this.bringAbout(name, origin, deadline);
+          await this.createShard(name, origin, deadline);
       }
       from = await this.#read(name, origin, deadline);
       if (from === undefined) return;
@@ -173,8 +173,8 @@ export class Splitter {
   }
 
   /** See `AnnouncedShards`. */
-  settle(name: BucketName, deadline: Deadline): Promise<void> {
-    return this.#announced.settle(name, deadline);
+  repair(name: BucketName, deadline: Deadline): Promise<void> {
+    return this.#announced.repair(name, deadline);
   }
 
   get #maxShards(): number {
@@ -184,9 +184,9 @@ export class Splitter {
   #rests(hot: SeenBucket): boolean {
     const id = `${bucketId(hot)}#${hot.shard}`;
     const nowMs = this.#context.clock();
-    const agoMs = nowMs - (this.#relievedAtMs.get(id) ?? Number.NEGATIVE_INFINITY);
+    const agoMs = nowMs - (this.#triedAtMs.get(id) ?? Number.NEGATIVE_INFINITY);
     if (agoMs >= 0 && agoMs < SPLIT_PAUSE_MS) return true;
-    this.#relievedAtMs.set(id, nowMs);
+    this.#triedAtMs.set(id, nowMs);
     return false;
   }
 
@@ -230,7 +230,7 @@ export class Splitter {
         made.forEach((half, at) => {
           const place = keys[at + 1] as Key;
           this.#states.assume(place.PK, half);
-          this.#links.met(place, half);
+          this.#links.noteFirst(place, half);
         });
         return true;
       }
@@ -243,7 +243,7 @@ export class Splitter {
 
   /**
    * Whether the first shard knows the generation of another one. Where a merge has begun and not
-   * ended, and the shard is needed again, the first one is told.
+   * ended, and the shard is needed again, the first one is told of it.
    */
   async #knows(first: SeenBucket, hot: SeenBucket, deadline: Deadline): Promise<boolean> {
     if (hot.generation <= first.generation) return true;

@@ -15,7 +15,7 @@ import type { Item, Key } from "../../../storage/item.ts";
 import { valueAt } from "../../../storage/item.ts";
 import type { Query } from "../../../storage/item-store.ts";
 import type { DeletedBuckets, StoredState } from "../../bucket-admin.ts";
-import { balanceAt, balanceOf } from "../plan/balance-at.ts";
+import { balanceAt, balanceOf } from "../plan/seen-bucket.ts";
 import { bornShards, missingShard, SHARDS_MAX } from "../shards/shards.ts";
 
 const PAGE = 100;

@@ -1,4 +1,4 @@
-/** What this process knows of whole buckets: all their shards together, from the cached states. */
+/** Whole buckets as this process knows them: all their shards together, from the cached states. */
 
 import { boundedMap } from "../../../base/bounded-map.ts";
 import type { Clock } from "../../../base/time.ts";
@@ -6,10 +6,10 @@ import { shardRate } from "../../../core/bucket.ts";
 import { type BucketName, bucketId, bucketKey } from "../../../records/keys.ts";
 import type { Key } from "../../../storage/item.ts";
 import { fits, gatesOf } from "../../gating.ts";
-import type { BucketConfig } from "../../leg.ts";
-import { balanceMilliAt } from "../plan/balance-at.ts";
-import { weigh } from "../plan/consume-plan.ts";
+import type { BucketConfig, Leg } from "../../leg.ts";
+import { evaluate } from "../plan/consume-plan.ts";
 import type { SeenBucket } from "../plan/seen-bucket.ts";
+import { balanceMilliAt } from "../plan/seen-bucket.ts";
 import { countBefore, originOf, SHARDS_MAX } from "../shards/shards.ts";
 import type { BucketRules } from "../table-traits.ts";
 import type { CachedState, CachedStates } from "./cached-states.ts";
@@ -22,14 +22,22 @@ const THROTTLED_MS = 250;
 const SCARCE = 1 / 8;
 const REMEMBERED_MAX = 10_000;
 
-/** What a consume would find in all shards, by states that were shown a moment ago. */
+/** The balances that a consume would find, by states that were shown within the last second. */
 export interface KnownBalances {
   /** Per shard; none where there is no bucket yet. */
   readonly shards: readonly (readonly number[])[];
   readonly sumsMilli: readonly number[];
 }
 
-/** What all shards had when they were last seen. */
+/** The cached balances of a call that they refuse. */
+export interface LocalRefusal {
+  /** Leg by leg; missing for those that were not shown within the last second. */
+  readonly balancesMilli: readonly (readonly number[] | undefined)[];
+  /** The first shard of each leg. */
+  readonly firsts: readonly (CachedState | undefined)[];
+}
+
+/** The balances of all shards when they were last seen. */
 export interface LastBalances {
   readonly balancesMilli: readonly number[];
   /** When the store showed the oldest of them. */
@@ -42,7 +50,7 @@ export class BucketStates {
   readonly #namespaceId: string;
   readonly #rules: BucketRules;
   /** The number of shards that shards other than the first have shown. */
-  readonly #told = boundedMap<{ count: number; atMs: number }>(REMEMBERED_MAX);
+  readonly #shownCounts = boundedMap<{ count: number; atMs: number }>(REMEMBERED_MAX);
   readonly #throttledAtMs = boundedMap<number>(REMEMBERED_MAX);
   /** By bucket, then by shard: a call needs them several times, and a new text has to be hashed. */
   readonly #keys = boundedMap<Key[]>(REMEMBERED_MAX);
@@ -83,27 +91,27 @@ export class BucketStates {
   }
 
   /**
-   * How many shards there are, by the last state of the first one, or by what another one has
-   * shown since; `undefined` when no state is known.
+   * Returns how many shards there are, by the last state of the first one, or by what another one
+   * has shown since; `undefined` when no state is known.
    */
   countOf(name: BucketName, first = this.of(name, 0)): number | undefined {
-    const told = this.#told.size === 0 ? undefined : this.#told.get(bucketId(name));
-    const newer = told !== undefined && told.atMs > (first?.seenAtMs ?? Number.NEGATIVE_INFINITY);
-    if (first === undefined) return newer ? told.count : undefined;
+    const shown = this.#shownCounts.size === 0 ? undefined : this.#shownCounts.get(bucketId(name));
+    const newer = shown !== undefined && shown.atMs > (first?.seenAtMs ?? Number.NEGATIVE_INFINITY);
+    if (first === undefined) return newer ? shown.count : undefined;
     const count = first.bucket?.shardCount ?? 1;
-    return newer ? Math.max(count, told.count) : count;
+    return newer ? Math.max(count, shown.count) : count;
   }
 
-  /** Takes note of a shard that shows more shards than the first one has shown. */
+  /** Records a shard that shows more shards than the first one has shown. */
   correct(bucket: SeenBucket): void {
     const count = bucket.shardCount;
     if (bucket.shard === 0 || count <= (this.countOf(bucket) ?? 0)) return;
-    this.#told.set(bucketId(bucket), { count, atMs: this.clock() });
+    this.#shownCounts.set(bucketId(bucket), { count, atMs: this.clock() });
   }
 
   /**
-   * Whether a shard that is not there was merged into one that it descends from, while the first
-   * one still counts it.
+   * Returns whether a shard that is not there was merged into one that it descends from, while the
+   * first one still counts it.
    */
   isMerged(name: BucketName, shard: number): boolean {
     const state = shard === 0 ? undefined : this.of(name, shard);
@@ -139,9 +147,9 @@ export class BucketStates {
   }
 
   /**
-   * Which of some consumes are refused by states that were shown a moment ago: all shards together
-   * have too little, and each of them alone. What this process has predicted, or what it has
-   * changed since, refuses nothing. `undefined`: none is.
+   * Returns the consumes that are refused by states of the last second: all shards together have
+   * too little, and each of them alone; `undefined` when none is. A prediction of this process, or
+   * a change that it has made since, refuses nothing.
    */
   refused<T extends { readonly amountsMilli: readonly number[] }>(
     name: BucketName,
@@ -164,13 +172,31 @@ export class BucketStates {
     return refused.length === 0 ? undefined : { refused, sumsMilli };
   }
 
-  /** Whether the store has shown the first shard, and the link in it, a moment ago. */
+  /** Refuses a call if cached states refuse a leg of it; `undefined`: the store has to be asked. */
+  refusal(legs: readonly Leg[], nowMs: number): LocalRefusal | undefined {
+    for (const leg of legs) {
+      const first = this.of(leg, 0);
+      const parts = legs.length === 1 ? legs : [leg];
+      const found = first && this.refused(leg, leg.config, parts, nowMs, first);
+      if (found === undefined) continue;
+      const firsts = legs.map((other) => (other === leg ? first : this.of(other, 0)));
+      const balancesMilli = legs.map((other, at) =>
+        other === leg
+          ? found.sumsMilli
+          : this.known(other, other.config, nowMs, firsts[at])?.sumsMilli,
+      );
+      return { balancesMilli, firsts };
+    }
+    return undefined;
+  }
+
+  /** Returns whether the store has shown the first shard, and its link, within the last second. */
   isShown(name: BucketName): boolean {
     const first = this.of(name, 0);
     return first?.bucket !== undefined && isRecent(first, this.clock());
   }
 
-  /** The balances of all shards, when every one was shown a moment ago; else `undefined`. */
+  /** Returns the balances of all shards, if each was shown within the last second. */
   known(
     name: BucketName,
     config: BucketConfig,
@@ -191,7 +217,7 @@ export class BucketStates {
     return { shards, sumsMilli };
   }
 
-  /** Returns what is known of one shard; nothing where another shard has its share. */
+  /** Returns the balances of one shard; none where another shard has its share. */
   #knownOf(
     name: BucketName,
     config: BucketConfig,
@@ -202,14 +228,14 @@ export class BucketStates {
     // A missing shard may have been created by a split that its origin has shown since.
     if (state?.bucket === undefined) return this.#isUnborn(name, shard) ? [] : undefined;
     if (!isRecent(state, nowMs)) return undefined;
-    const weight = weigh(state.bucket, config, this.#context(nowMs));
+    const found = evaluate(state.bucket, config, this.#context(nowMs));
     // A shard with new limits to apply does not refuse: the call applies them.
-    return weight?.limitsOnly === undefined ? weight?.balancesMilli : undefined;
+    return found?.limitsOnly === undefined ? found?.balancesMilli : undefined;
   }
 
   /**
-   * Whether nearly all of a limit was consumed when its shards were last seen. Most of them must
-   * have been seen a moment ago.
+   * Returns whether nearly all of a limit was consumed when its shards were last seen, most of them
+   * within the last second.
    */
   isScarce(name: BucketName, config: BucketConfig): boolean {
     const nowMs = this.clock();
@@ -236,7 +262,7 @@ export class BucketStates {
   }
 
   /**
-   * The balances of a bucket as they were last seen; full where they never were. `written`: shards
+   * Returns the balances of a bucket as last seen; full where they never were. `written`: shards
    * that a write has just shown, whatever this process has predicted of them since.
    */
   lastBalances(
@@ -263,7 +289,7 @@ export class BucketStates {
     return { balancesMilli, shownAtMs };
   }
 
-  /** When the store showed the oldest shard of some buckets, of which these are the first ones. */
+  /** Returns when the store showed the oldest shard of some buckets with these first shards. */
   shownAtMs(
     names: readonly BucketName[],
     firsts: readonly (CachedState | undefined)[],
@@ -295,7 +321,7 @@ export function fullBalances({ limits }: BucketConfig): readonly number[] {
   return limits.map(({ rate }) => rate.capacityMilli);
 }
 
-/** What a shard has of the limits of a config. */
+/** Returns the balances of a shard for the limits of a config. */
 export function balancesOf(
   bucket: SeenBucket,
   { limits }: BucketConfig,
@@ -304,7 +330,7 @@ export function balancesOf(
   return limits.map(({ name, rate }) => balanceIn(bucket, name, rate, nowMs));
 }
 
-/** A shard's part; one that is not there has none, and one that was never seen is full. */
+/** Returns a shard's part; one that is not there has none, and one never seen is full. */
 function lastOf(
   state: CachedState | undefined,
   config: BucketConfig,
@@ -335,12 +361,12 @@ function add(sums: number[], amounts: readonly number[]): void {
   }
 }
 
-/** When a state was shown. One that was never shown is a prediction from one that was. */
+/** Returns when a state was shown; one that never was is a prediction from one that was. */
 function shownMs(state: CachedState | undefined, nowMs: number): number {
   return state !== undefined && state.seenAtMs > 0 ? state.seenAtMs : nowMs;
 }
 
-/** Whether a state may refuse without a call; a clock that went back proves nothing. */
+/** Returns whether a state may refuse without a call; a clock that went back proves nothing. */
 function isRecent(state: CachedState, nowMs: number): boolean {
   const ageMs = nowMs - state.seenAtMs;
   return ageMs >= 0 && ageMs < LOCAL_REFUSAL_MS;

@@ -1,7 +1,4 @@
-/**
- * The requests to the items of buckets: each records what it has shown, and what this process
- * expects of a write that was not answered yet.
- */
+/** The requests to the items of buckets; each records the states that it has shown. */
 
 import { randomToken } from "../../../base/random.ts";
 import type { Deadline } from "../../../base/time.ts";
@@ -12,16 +9,15 @@ import { refuseInactive } from "../../../records/namespaces/namespace-state.ts";
 import type { RecordContext } from "../../../records/record-context.ts";
 import type { Item, Key, Value } from "../../../storage/item.ts";
 import type { Write } from "../../../storage/item-store.ts";
-import { amountsByName, sumOf, takenOf } from "../../gating.ts";
+import { amountsByName, sumOf } from "../../gating.ts";
 import type { BucketConfig, Link } from "../../leg.ts";
 import { byPolicy, linkInRecord, ownerStamps } from "../../link.ts";
 import type { LinkChecks } from "../consume/link-checks.ts";
-import type { Member, Request, ShardWrite, SpreadWrite } from "../consume/step.ts";
-import { balanceAt, looksFull } from "../plan/balance-at.ts";
-import { acquiresOf } from "../plan/group-plan.ts";
+import type { Member, Request, SpreadWrite } from "../consume/step.ts";
+import { acquiresOf } from "../plan/consume-plan.ts";
 import { newBucket } from "../plan/new-bucket.ts";
 import { decoded, type SeenBucket } from "../plan/seen-bucket.ts";
-import { type Guess, NO_BUCKET, type WritePlan } from "../plan/write-plan.ts";
+import { NO_BUCKET, type WritePlan } from "../plan/write-plan.ts";
 import type { BucketRules } from "../table-traits.ts";
 import type { BucketStates } from "./bucket-states.ts";
 import type { CachedState } from "./cached-states.ts";
@@ -38,7 +34,7 @@ interface Read {
   readonly state: Promise<CachedState>;
 }
 
-/** The outcome of a write: `ok` or not, with the item as it is then. */
+/** The outcome of a write: `ok` or not, with the item as it is stored then. */
 export interface Written {
   readonly ok: boolean;
   readonly bucket: SeenBucket | undefined;
@@ -80,12 +76,12 @@ export class ShardRequests {
   async #read(key: Key, deadline: Deadline): Promise<CachedState> {
     const isKnown = this.#states.shards.get(key.PK) !== undefined;
     const state = await this.#items.read(key, deadline.timeoutMs, { hotKey: "raise" });
-    if (!isKnown) this.#links.met(key, state.bucket);
+    if (!isKnown) this.#links.noteFirst(key, state.bucket);
     if (state.bucket !== undefined) this.#states.correct(state.bucket);
     return state;
   }
 
-  /** Reads the first `count` shards of a bucket; those that are there. */
+  /** Reads the first `count` shards of a bucket, and returns those that exist. */
   async readAll(
     name: BucketName,
     count: number,
@@ -96,30 +92,7 @@ export class ShardRequests {
     return buckets;
   }
 
-  /** Consumes by one conditional update. Throws when nothing is known of the outcome. */
-  async write(request: Request, write: ShardWrite, deadline: Deadline): Promise<Written> {
-    const { shard, plan, guesses, from, members } = write;
-    const key = this.#states.keyOf(request.name, shard);
-    const { shards } = this.#states;
-    const unpredict = shards.predict(key.PK, from, guesses);
-    const observe = shards.observe(key.PK);
-    const options = { timeoutMs: deadline.timeoutMs, hotKey: "raise" } as const;
-    try {
-      const { change, condition } = plan;
-      const result = await this.#context.store.update(key, change, condition, options);
-      const { bucket } = observe(decoded(result.item), write.atMs);
-      if (bucket !== undefined) this.#learn(key.PK, result.ok, bucket, write);
-      return { ok: result.ok && bucket !== undefined, bucket };
-    } catch (error) {
-      if (error instanceof RateLimiterUnavailable && error.nothingWritten) {
-        const { config } = request;
-        unpredict(amountsByName(config, takenOf(config, sumOf(members))));
-      }
-      throw error;
-    }
-  }
-
-  /** Creates the bucket, full except for what the members consume, unless it exists by now. */
+  /** Creates the bucket, full except for the amounts of the members, unless it exists by now. */
   async create(
     { name, config }: Request,
     members: readonly Member[],
@@ -139,11 +112,11 @@ export class ShardRequests {
     const result = await store.put(counted, [NO_BUCKET], { timeoutMs: deadline.timeoutMs });
     const bucket = result.ok ? made : decoded(result.item);
     observe(bucket, result.ok ? atMs : clock());
-    if (result.ok) this.#links.met(key, made);
+    if (result.ok) this.#links.noteFirst(key, made);
     return { ok: result.ok, bucket };
   }
 
-  /** Consumes for one member from several shards in one transaction; whether it was made. */
+  /** Consumes from several shards in one transaction, and returns whether it was made. */
   async spread(
     { name, config }: Request,
     _member: Member,
@@ -168,8 +141,8 @@ export class ShardRequests {
     return true;
   }
 
-  /** Brings new limits to a shard. `undefined`: they are there, or the next call tries. */
-  async bringLimits(
+  /** Writes new limits to a shard; returns `undefined` if they are written, or may be later. */
+  async applyLimits(
     name: BucketName,
     shard: number,
     plan: WritePlan,
@@ -190,25 +163,7 @@ export class ShardRequests {
     }
   }
 
-  /** Whether the link of a bucket that this process met long ago was never compared. */
-  isLinkDue(name: BucketName, shard: number): boolean {
-    return this.#links.isDue(this.#states.keyOf(name, shard));
-  }
-
-  checkLink(name: BucketName, shard: number, { timeoutMs }: Deadline): Promise<void> {
-    return this.#links.check(this.#states.keyOf(name, shard), timeoutMs);
-  }
-
-  /**
-   * Remembers which of the limits that looked full were full, at the time that the write was
-   * planned for: one that another client has consumed from may be full again when the answer comes.
-   */
-  #learn(id: string, ok: boolean, bucket: SeenBucket, { teaches, atMs }: ShardWrite): void {
-    if (teaches.length === 0) return;
-    this.#states.shards.learn(id, ok ? teaches : sightings(bucket, teaches, atMs));
-  }
-
-  /** The link of a new bucket, and the stamps of the Python library where a policy decides. */
+  /** Returns the link of a new bucket, and stamps of the Python library where a policy decides. */
   async #ownerOf(
     name: BucketName,
     { cascade }: BucketConfig,
@@ -229,9 +184,9 @@ export class ShardRequests {
   }
 
   /**
-   * A bucket that this process has seen is gone: it expired, or it was deleted. If its namespace
-   * was, no bucket is created. The two keys are in two requests because a policy for one namespace
-   * allows the registry only in a request of its own.
+   * Reads the record of an entity whose bucket is gone: it expired, or it was deleted. If its
+   * namespace was deleted, no bucket is created. The two keys are in two requests because a policy
+   * for one namespace allows the registry only in a request of its own.
    */
   async #recordOf({ entityId }: BucketName, deadline: Deadline): Promise<Item | undefined> {
     const { namespaceId, store } = this.#context;
@@ -247,13 +202,4 @@ export class ShardRequests {
 
 function updateOf(update: Key, { change, condition }: WritePlan): Write {
   return { update, change, condition };
-}
-
-/** Which of the limits that looked full are full. */
-function sightings(bucket: SeenBucket, guesses: readonly Guess[], atMs: number) {
-  return guesses.flatMap(({ limitName }) => {
-    const stored = bucket.limits.get(limitName);
-    if (stored === undefined) return [];
-    return [{ limitName, full: looksFull(balanceAt(bucket, stored, atMs)) }];
-  });
 }

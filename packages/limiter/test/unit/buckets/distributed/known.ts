@@ -62,8 +62,8 @@ export function situationOf(
     random: () => 0,
     rules: RULES,
     throttledPauseMs: () => 2,
-    isCooled: () => false,
-    isUnsettled: () => false,
+    isProbed: () => false,
+    needsRepair: () => false,
     ...rest,
   };
 }

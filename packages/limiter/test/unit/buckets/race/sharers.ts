@@ -81,9 +81,9 @@ export function followSharers(): void {
       note(adjustment);
       return refund.call(this, adjustment, deadline);
     });
-    const { write, create, spread } = ShardRequests.prototype;
-    vi.spyOn(ShardRequests.prototype, "write").mockImplementation(function (
-      this: ShardRequests,
+    const { write } = Driver.prototype;
+    vi.spyOn(Driver.prototype, "write").mockImplementation(function (
+      this: Driver,
       request,
       one,
       end,
@@ -91,6 +91,7 @@ export function followSharers(): void {
       const parts = one.members.map(partOf);
       return inTheNameOf(parts, () => write.call(this, request, one, end));
     });
+    const { create, spread } = ShardRequests.prototype;
     vi.spyOn(ShardRequests.prototype, "create").mockImplementation(function (
       this: ShardRequests,
       request,

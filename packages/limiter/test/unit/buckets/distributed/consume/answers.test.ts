@@ -1,11 +1,8 @@
 import {
-  areConsumed,
   balancesBefore,
-  changedLinks,
   isCertain,
   isRefusedAnyway,
   refusedBy,
-  refusedLocally,
 } from "@zae-limiter/limiter/buckets/distributed/consume/answers.ts";
 import type { ConsumeAnswer } from "@zae-limiter/limiter/buckets/distributed/consume/step.ts";
 import type { SeenBucket } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
@@ -58,21 +55,6 @@ test.each<[string, (number[] | undefined)[], Partial<Leg>, boolean, boolean]>([
 test("a refusal by another resource is certain, whatever leads to the parents of the first", () => {
   const legs = [legOf("r", { link: PARENT, linkIsFresh: false }), legOf("r"), legOf("s")];
   expect(isCertain(legs, [undefined, undefined, [1000]], () => false)).toBe(true);
-});
-
-test.each<[string, (ConsumeAnswer | undefined)[], boolean]>([
-  ["all legs consumed", [consumed(1), consumed(2)], true],
-  ["a leg refused", [consumed(1), REFUSED], false],
-  ["a leg without an answer", [consumed(1), undefined], false],
-  ["a leg with outdated limits", [OUTDATED], false],
-])("a call with %s is a grant or is not", (_, answers, expected) => {
-  expect(areConsumed(answers)).toBe(expected);
-});
-
-test("links that are as the legs were made are no change, and one that differs tells all", () => {
-  const legs = [legOf("r", { link: PARENT }), legOf("r")];
-  expect(changedLinks(legs, [{ link: { ...PARENT } }, { link: UNLINKED }])).toBeUndefined();
-  expect(changedLinks(legs, [{ link: PARENT }, { link: PARENT }])).toEqual([PARENT, PARENT]);
 });
 
 test.each<[string, ConsumeAnswer | undefined, number[] | undefined]>([
@@ -145,7 +127,7 @@ describe("a call that cached states may refuse", () => {
 
   test("a call is refused by what was shown a moment ago, with what there is", () => {
     const states = statesOf([shardAt(0, 1, 2), shardAt(1, 2, 2)]);
-    const refused = refusedLocally(states, [legOf(4)], NOW);
+    const refused = states.refusal([legOf(4)], NOW);
     expect(refused?.balancesMilli).toEqual([[3000]]);
     expect(refused?.firsts).toEqual([states.of(legOf(4), 0)]);
   });
@@ -161,22 +143,22 @@ describe("a call that cached states may refuse", () => {
     ["the clock went back", [shardAt(0, 1, 1)], 4, -1],
     ["it consumes nothing", [shardAt(0, -1, 1)], 0, 0],
   ])("the store is asked about a call where %s", (_, shown, tokens, agoMs) => {
-    expect(refusedLocally(statesOf(shown, agoMs), [legOf(tokens)], NOW)).toBeUndefined();
+    expect(statesOf(shown, agoMs).refusal([legOf(tokens)], NOW)).toBeUndefined();
   });
 
   test("the store is asked where no limit is a gate", () => {
     const states = statesOf([shardAt(0, 1, 1)]);
     const bypassed = legOf(4, { config: { ...CONFIG, bypass: true } });
-    expect(refusedLocally(states, [bypassed], NOW)).toBeUndefined();
+    expect(states.refusal([bypassed], NOW)).toBeUndefined();
   });
 
   test("one leg refuses the whole call, and a leg that was not shown has no balances", () => {
     const states = statesOf([shardAt(0, 1, 1)]);
     const unknown = legOf(4, { entityId: "parent" });
-    const before = refusedLocally(states, [unknown, legOf(4)], NOW);
+    const before = states.refusal([unknown, legOf(4)], NOW);
     expect(before?.balancesMilli).toEqual([undefined, [1000]]);
     expect(before?.firsts).toEqual([undefined, states.of(legOf(4), 0)]);
-    const behind = refusedLocally(states, [legOf(4), unknown], NOW);
+    const behind = states.refusal([legOf(4), unknown], NOW);
     expect(behind?.balancesMilli).toEqual([[1000], undefined]);
   });
 });

@@ -75,9 +75,9 @@ test.each<[string, Partial<LegsHistory>, LegsStep | undefined]>([
     { do: "refund", legs: [0] },
   ],
   [
-    "after the refund the refused legs are weighed again",
+    "after the refund the refused legs are balances again",
     { answers: [CONSUMED, REFUSED], isRefunded: true },
-    { do: "weigh", legs: [1] },
+    { do: "read-balances", legs: [1] },
   ],
   [
     "a call that was refused as a whole is decided",
@@ -100,8 +100,8 @@ test.each<[string, Partial<LegsHistory>, LegsStep | undefined]>([
     undefined,
   ],
   [
-    "what was weighed is not weighed again",
-    { answers: [CONSUMED, REFUSED], isRefunded: true, weighed: [[0]] },
+    "what was balances is not balances again",
+    { answers: [CONSUMED, REFUSED], isRefunded: true, balances: [[0]] },
     undefined,
   ],
 ])("%s", (_, history, expected) => {
@@ -112,8 +112,8 @@ test.each<[string, Partial<LegsHistory>, LegsStep | undefined]>([
 test("a second pass is worth it when every refused leg has enough after the refund", () => {
   const legs = [legOf(1), legOf(2), legOf(3)];
   const answers = [CONSUMED, REFUSED, REFUSED];
-  const again = (weighed: number[][] | undefined) =>
-    goesAgain(legs, { ...newLegsHistory(legs), answers, weighed });
+  const again = (balances: number[][] | undefined) =>
+    goesAgain(legs, { ...newLegsHistory(legs), answers, balances });
   expect([again([[2000], [3000]]), again([[2000], [2999]]), again(undefined)]).toEqual([
     true,
     false,

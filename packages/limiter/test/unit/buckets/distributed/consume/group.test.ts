@@ -134,3 +134,17 @@ test("a history begins without an outcome, a round or a shard that was tried", (
   expect(history).toMatchObject({ sinceMs: NOW, rounds: 0, rested: false, last: undefined });
   expect(history.tried.size).toBe(0);
 });
+
+test.each<[string, Partial<WaitingConsume>, boolean]>([
+  ["all members were just checked", { isCleared: true }, true],
+  ["a member was not checked", { isCleared: false }, false],
+  ["a member has waited since", { isCleared: true, hasWaited: true }, false],
+])("a group is cleared of local refusals or not when %s", (_, more, expected) => {
+  const [one, other] = [waiting(1).waiter, waiting(2).waiter];
+  one.isCleared = true;
+  Object.assign(other, more);
+  const group = new ConsumeGroup([one, other], NOW);
+  expect(group.isCleared).toBe(expected);
+  group.record({ of: "changed" });
+  expect(group.isCleared).toBe(false);
+});

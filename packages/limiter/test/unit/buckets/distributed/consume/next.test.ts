@@ -1,4 +1,4 @@
-/** What a group does next, by what is known of the bucket and what has come of it so far. */
+/** The next step of a group, by the known states of its bucket and its outcomes so far. */
 
 import { next } from "@zae-limiter/limiter/buckets/distributed/consume/next.ts";
 import type {
@@ -20,8 +20,8 @@ const B = {
 };
 const cause = new RateLimiterUnavailable("throttled", { reason: "throttled", keyRange: true });
 
-/** A step in a few words. */
-function told(step: Step): string {
+/** Describes a step in a few words. */
+function wordsOf(step: Step): string {
   switch (step.do) {
     case "answer":
       return step.answers
@@ -40,8 +40,8 @@ function told(step: Step): string {
       return `create with ${step.members.length}`;
     case "read":
     case "pass":
-    case "bring-about":
-    case "cool":
+    case "create-shard":
+    case "probe":
       return `${step.do} ${step.shard}`;
     case "wait":
       return `wait ${step.ms}`;
@@ -52,7 +52,7 @@ function told(step: Step): string {
 
 function decided(amounts: readonly number[], history: History, situation: Situation): string {
   return next(requestOf(...amounts), history, situation)
-    .map(told)
+    .map(wordsOf)
     .join("; ");
 }
 
@@ -101,6 +101,12 @@ describe("a group that begins", () => {
   });
 });
 
+test("a group that cached states have not refused in this turn does not ask them again", () => {
+  const request = { ...requestOf(6), isCleared: true };
+  const steps = next(request, historyOf(), situationOf([shardOf(5)]));
+  expect(steps.map(wordsOf)).toEqual(["read 0"]);
+});
+
 describe("a shard that the store has shown", () => {
   test.each([
     ["decides", [1], shown(5), NOW, "write 1 to 0"],
@@ -116,11 +122,11 @@ describe("a shard that the store has shown", () => {
       "11 refused at 10000",
     ],
     [
-      "is made where it is not the first",
+      "is created where it is not the first",
       [1],
       shown(5, { shard: 1, bucket: undefined }),
       NOW,
-      "bring-about 1",
+      "create-shard 1",
     ],
     [
       "of several is passed by",
@@ -161,7 +167,7 @@ describe("a write", () => {
     const members = request.members.slice(0, 2);
     const last = { of: "written", bucket: shardOf(3), write: { ...write, members } } as never;
     const [step] = next(request, historyOf({ last }), situationOf([]));
-    expect(told(step as Step)).toBe("1 consumed at 5000, 2 consumed at 3000");
+    expect(wordsOf(step as Step)).toBe("1 consumed at 5000, 2 consumed at 3000");
   });
 
   test("a write to a saturated shard is followed by a split, before its members are answered", () => {
@@ -169,21 +175,21 @@ describe("a write", () => {
     const bucket = shardOf(3, { meterMs: NOW + 1000 });
     const last = { of: "written", bucket, write: { ...write, members: request.members } } as never;
     const steps = next(request, historyOf({ last }), situationOf([]));
-    expect(steps.map((step) => step.do)).toEqual(["relieve", "answer"]);
+    expect(steps.map((step) => step.do)).toEqual(["split", "answer"]);
   });
 });
 
 describe("a group that was throttled", () => {
   const throttled = historyOf({ last: { of: "throttled", shard: 0, cause } });
 
-  test("a group that was throttled looks after the shard, unless this process just did", () => {
-    expect(decided([1], throttled, situationOf([shardOf(5)]))).toBe("cool 0");
-    const situation = situationOf([shardOf(5)], { isCooled: () => true });
+  test("a group that was throttled probes the shard, unless this process just did", () => {
+    expect(decided([1], throttled, situationOf([shardOf(5)]))).toBe("probe 0");
+    const situation = situationOf([shardOf(5)], { isProbed: () => true });
     expect(decided([1], throttled, situation)).toBe("wait 2");
   });
 
   test("a group that was throttled is refused only by a state that the store has shown a moment ago", () => {
-    const cooled = historyOf({ last: { of: "cooled", cause } });
+    const cooled = historyOf({ last: { of: "probed", cause } });
     expect(decided([6], cooled, situationOf([shardOf(5)]))).toBe("6 refused locally at 5000");
     const old = situationOf([shardOf(5)], { nowMs: NOW + 1000 });
     expect(decided([6], cooled, old)).toBe("wait 2");

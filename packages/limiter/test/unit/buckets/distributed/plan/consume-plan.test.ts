@@ -1,10 +1,10 @@
-import { balanceAt, balanceOf } from "@zae-limiter/limiter/buckets/distributed/plan/balance-at.ts";
 import {
+  evaluate,
   planConsume,
-  weigh,
   withGates,
 } from "@zae-limiter/limiter/buckets/distributed/plan/consume-plan.ts";
 import type { SeenBucket } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
+import { balanceAt, balanceOf } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
 import type { PlanContext } from "@zae-limiter/limiter/buckets/distributed/plan/write-plan.ts";
 import type { BucketConfig } from "@zae-limiter/limiter/buckets/leg.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
@@ -63,7 +63,7 @@ test("a base time that is more than a day old is moved along with the consume", 
   expect(limitOf(moved)).toMatchObject({ tokensMilli: 8000 });
 });
 
-test("newer limits come with the consume, and a refusal brings them by a write of their own", () => {
+test("newer limits come with the consume, and a refusal plans them by a write of their own", () => {
   const newer = configOf(["a:20/day"], "resource", 2);
   expect(limitOf(after(shardOf(4), newer, [2000]))).toMatchObject({
     tokensMilli: 2000,
@@ -79,14 +79,14 @@ test("newer limits come with the consume, and a refusal brings them by a write o
 });
 
 test("weighing finds what a consume would find, and consumes nothing", () => {
-  expect(weigh(shardOf(4), CONFIG, CONTEXT)).toEqual({
+  expect(evaluate(shardOf(4), CONFIG, CONTEXT)).toEqual({
     balancesMilli: [4000],
     limitsOnly: undefined,
   });
   const newer = configOf(["a:20/day"], "resource", 2);
-  expect(weigh(shardOf(4), newer, CONTEXT)?.balancesMilli).toEqual([4000]);
-  expect(weigh(shardOf(4), newer, CONTEXT)?.limitsOnly).toBeDefined();
-  expect(weigh(shardOf(4), configOf(["a:20/day"], "resource", 0), CONTEXT)).toBeUndefined();
+  expect(evaluate(shardOf(4), newer, CONTEXT)?.balancesMilli).toEqual([4000]);
+  expect(evaluate(shardOf(4), newer, CONTEXT)?.limitsOnly).toBeDefined();
+  expect(evaluate(shardOf(4), configOf(["a:20/day"], "resource", 0), CONTEXT)).toBeUndefined();
 });
 
 test("limits that are neither soft nor bypassed leave the context as it is", () => {

@@ -1,10 +1,10 @@
-import { balanceAt, balanceOf } from "@zae-limiter/limiter/buckets/distributed/plan/balance-at.ts";
 import {
+  evaluateRebase,
   moveEpoch,
   planRebase,
-  weighRebase,
 } from "@zae-limiter/limiter/buckets/distributed/plan/rebase.ts";
 import type { SeenBucket } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
+import { balanceAt, balanceOf } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
 import {
   type PlanContext,
   WritePlan,
@@ -98,15 +98,15 @@ describe("new limits", () => {
     const config = configOf(["a:3/day"], "resource", 2);
     const planned = planRebase(shardOf(4), config, [3500], CONTEXT, true);
     expect(planned).toMatchObject({ kind: "refused", balancesMilli: [3000] });
-    expect(weighRebase(shardOf(4), config, CONTEXT, true).balancesMilli).toEqual([3000]);
+    expect(evaluateRebase(shardOf(4), config, CONTEXT, true).balancesMilli).toEqual([3000]);
   });
 });
 
 test("limits of a call that take something away are not brought by a refusal", () => {
   const smaller = configOf(["a:3/day"], "override");
-  expect(weighRebase(shardOf(4), smaller, CONTEXT, true).limitsOnly).toBeUndefined();
+  expect(evaluateRebase(shardOf(4), smaller, CONTEXT, true).limitsOnly).toBeUndefined();
   const larger = configOf(["a:30/day"], "override");
-  expect(weighRebase(shardOf(4), larger, CONTEXT, true).limitsOnly).toBeDefined();
+  expect(evaluateRebase(shardOf(4), larger, CONTEXT, true).limitsOnly).toBeDefined();
 });
 
 property(

@@ -3,8 +3,6 @@ import {
   type BalanceAt,
   balanceAt,
   balanceOf,
-} from "@zae-limiter/limiter/buckets/distributed/plan/balance-at.ts";
-import {
   decoded,
   type SeenBucket,
 } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";

@@ -43,7 +43,7 @@ function wordOf([step, ...more]: readonly Step[]): string | undefined {
   if (step === undefined) return undefined;
   if (more.length > 0) return [step, ...more].map((one) => one.do).join(", ");
   if (step.do === "write") return `write ${step.write.shard}`;
-  if (step.do === "bring-about") return `bring about ${step.shard}`;
+  if (step.do === "create-shard") return `bring about ${step.shard}`;
   if (step.do === "spread") return `spread over ${step.writes.length}`;
   if (step.do !== "answer") return step.do;
   return step.answers.map(({ answer }) => answer.kind).join(", ");
@@ -124,7 +124,7 @@ test("shards that came while they were read, or a first one that is gone, are re
 
 test("a missing shard is made before anything is decided", () => {
   expect(next(requestOf(1), shardsOf(1, undefined, 1, 1))).toEqual([
-    { do: "bring-about", shard: 1 },
+    { do: "create-shard", shard: 1 },
   ]);
 });
 
@@ -136,11 +136,11 @@ test("limits of a call that are older than those of a shard are outdated", () =>
   });
 });
 
-test("a refusal brings newer limits to every shard", () => {
+test("a refusal plans newer limits to every shard", () => {
   const request = { ...requestOf(15), config: configOf(["a:20/day"], "resource", 2) };
   const [limits, answer] = next(request, shardsOf(1, 1, 1, 1));
   if (limits?.do !== "limits") throw new Error(`expected limits, got ${limits?.do}`);
-  expect(limits.brings.map(({ shard }) => shard)).toEqual([0, 1, 2, 3]);
+  expect(limits.plans.map(({ shard }) => shard)).toEqual([0, 1, 2, 3]);
   expect(limits.balancesMilli).toEqual([4000]);
   expect(answer?.do).toBe("answer");
 });

@@ -53,20 +53,20 @@ test.each([
 ])("a meter that is seen %i ms later with %i ms more shows %s writes per second", (...row) => {
   const [laterMs, gained, expected] = row;
   const { time, loads } = loadsAt();
-  loads.sawMeter(shardOf(1, { meterMs: NOW }));
+  loads.recordMeter(shardOf(1, { meterMs: NOW }));
   time.nowMs += laterMs;
   const bucket = shardOf(1, { meterMs: NOW + gained });
-  loads.sawMeter(bucket);
+  loads.recordMeter(bucket);
   expect(loads.of(bucket).writesPerSecond).toBe(expected);
 });
 
 test("a shard without a meter shows nothing, and each shard has its own", () => {
   const { time, loads } = loadsAt();
   const one = shardOf(1, { shard: 1, shardCount: 2, meterMs: NOW });
-  loads.sawMeter(shardOf(1));
-  loads.sawMeter(one);
+  loads.recordMeter(shardOf(1));
+  loads.recordMeter(one);
   time.nowMs += 1000;
-  loads.sawMeter({ ...one, meterMs: NOW + 70 });
+  loads.recordMeter({ ...one, meterMs: NOW + 70 });
   expect(loads.of(one).writesPerSecond).toBe(70);
   expect(loads.of(shardOf(1, { shardCount: 2 })).writesPerSecond).toBeUndefined();
 });

@@ -1,10 +1,8 @@
 import {
   balanceAt,
   balanceOf,
-  looksFull,
-} from "@zae-limiter/limiter/buckets/distributed/plan/balance-at.ts";
-import {
   decoded,
+  looksFull,
   type SeenBucket,
 } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
 import { planMerge } from "@zae-limiter/limiter/buckets/distributed/shards/merge.ts";

@@ -37,7 +37,7 @@ test("what was given back while a shard was read is not refused by what the read
   const timer = { nowMs: clock, sleep: async () => undefined };
   const options = { ...DYNAMODB_TRAITS, onWarning: () => undefined };
   const splitter = new Splitter(context, states, new LinkChecks(context, states), options);
-  await splitter.bringAbout(TARGET, 1, new Deadline(timer, 2000));
+  await splitter.createShard(TARGET, 1, new Deadline(timer, 2000));
   expect(states.get(KEY.PK)?.seenAtMs).toBe(Number.NEGATIVE_INFINITY);
 });
 
@@ -102,7 +102,7 @@ describe("a split by more than two", () => {
       undefined,
     ]);
     table.calls.length = 0;
-    await splitter.bringAbout(TARGET, 29, deadline);
+    await splitter.createShard(TARGET, 29, deadline);
     expect([1, 5, 13, 29].map((at) => shard(at)?.shardCount)).toEqual([32, 32, 32, 32]);
     expect(table.calls.filter((call) => call === "transact")).toHaveLength(1);
   });

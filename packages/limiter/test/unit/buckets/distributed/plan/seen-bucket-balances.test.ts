@@ -8,7 +8,7 @@ import {
   isEven,
   looksFull,
   mustRebase,
-} from "@zae-limiter/limiter/buckets/distributed/plan/balance-at.ts";
+} from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
 import { balanceAt as balanceOfLevel, DEBT_MILLI_MAX } from "@zae-limiter/limiter/core/bucket.ts";
 import { property } from "@zae-limiter/test-support/property.ts";
 import fc from "fast-check";

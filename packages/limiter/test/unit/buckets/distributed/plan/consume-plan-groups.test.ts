@@ -8,7 +8,7 @@ import {
   planFor,
   repeatsOvertaken,
   writeStep,
-} from "@zae-limiter/limiter/buckets/distributed/plan/group-plan.ts";
+} from "@zae-limiter/limiter/buckets/distributed/plan/consume-plan.ts";
 import type { SeenBucket } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
 import { WritePlan } from "@zae-limiter/limiter/buckets/distributed/plan/write-plan.ts";
 import { sumOf } from "@zae-limiter/limiter/buckets/gating.ts";
