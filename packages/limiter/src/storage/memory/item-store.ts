@@ -15,7 +15,7 @@ import type { StepOptions, StepRows, StepTable } from "../step-table.ts";
 import { INDEXES, type IndexDefinition, indexNamed } from "../table.ts";
 import { ChangeLog } from "./feed.ts";
 import { OrderedMap } from "./ordered-map.ts";
-import { bounds, expiryKey, expiryText, indexKey, tableKey } from "./tree-key.ts";
+import { after, bounds, expiryKey, expiryText, indexKey, tableKey } from "./tree-key.ts";
 
 type Tree = OrderedMap<Item>;
 
@@ -72,7 +72,7 @@ export class MemoryItemStore extends StepItemStore implements ScanStore {
     this.#steps.write(key, undefined);
   }
 
-  /** How many items a query would hand out. */
+  /** Counts the items that a query would return. */
   countNow({ index, partition, sort }: Query): number {
     const range = halfOpenRange(sort);
     if (range === undefined) return 0;
@@ -95,7 +95,7 @@ export class MemoryItemStore extends StepItemStore implements ScanStore {
   }
 }
 
-/** Runs each step at once: nothing else runs meanwhile. */
+/** Runs each step at once: nothing else runs before its end. */
 class MemorySteps implements StepTable, StepRows {
   readonly #clock: Clock;
   readonly #listeners: CallListeners;
@@ -107,7 +107,7 @@ class MemorySteps implements StepTable, StepRows {
   readonly #tokens = new Map<string, number>();
   readonly #log = new ChangeLog();
   #closed = false;
-  /** Rows that the step has set. */
+  /** Number of rows that the step has set. */
   #sets = 0;
 
   constructor(options: MemoryItemStoreOptions) {
@@ -167,10 +167,10 @@ class MemorySteps implements StepTable, StepRows {
 
   async page(range: PageRange): Promise<readonly Item[]> {
     this.refuseClosed();
-    const { index, after, descending, limit } = range;
+    const { index, descending, limit } = range;
     const tree = this.treeOf(index);
     const [low, high] = bounds(range);
-    let at = after === undefined ? undefined : placeOf(after, index);
+    let at = range.after === undefined ? undefined : placeOf(range.after, index);
     const found: Item[] = [];
     while (found.length < limit) {
       const next = descending ? below(tree, at, high) : above(tree, at, low);
@@ -181,9 +181,9 @@ class MemorySteps implements StepTable, StepRows {
     return found;
   }
 
-  async *scan({ after }: ScanOptions): AsyncGenerator<Item> {
+  async *scan(options: ScanOptions): AsyncGenerator<Item> {
     this.begin("scan");
-    let at = after === undefined ? undefined : tableKey(after);
+    let at = options.after === undefined ? undefined : tableKey(options.after);
     for (;;) {
       // Each turn starts from the last key, so the tree may change between two of them.
       const next = above(this.#items, at, "");
@@ -257,7 +257,7 @@ function placeOf(item: Item, index: PageRange["index"]): string {
 }
 
 function above(tree: Tree, at: string | undefined, low: string): [string, Item] | undefined {
-  return at === undefined || at < low ? tree.atOrAbove(low) : tree.above(at);
+  return tree.atOrAbove(at === undefined || at < low ? low : after(at));
 }
 
 function below(tree: Tree, at: string | undefined, high: string): [string, Item] | undefined {

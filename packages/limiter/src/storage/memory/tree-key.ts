@@ -11,12 +11,12 @@ const SEPARATOR = "\u0000";
 const LAST = "\uffff";
 const EXPIRY_DIGITS = 12;
 
-/** The place of an item in the table. */
+/** Returns the place of an item in the table. */
 export function tableKey(key: Key): string {
   return join(inByteOrder(key.PK), inByteOrder(key.SK));
 }
 
-/** The place of an item in an index; none without both of its keys. */
+/** Returns the place of an item in an index; none without both of its keys. */
 export function indexKey(index: IndexDefinition, item: Item | undefined): string | undefined {
   const partition = item?.[index.partition];
   const sort = item?.[index.sort];
@@ -26,7 +26,7 @@ export function indexKey(index: IndexDefinition, item: Item | undefined): string
   return join(inByteOrder(partition), inByteOrder(sort), tableKey(item));
 }
 
-/** The place of an item among those that will expire; none without a time to live. */
+/** Returns the place of an item among those that will expire; none without a time to live. */
 export function expiryKey(item: Item | undefined): string | undefined {
   const ttl = item?.[TTL_ATTRIBUTE];
   if (item === undefined || typeof ttl !== "number") return undefined;
@@ -38,7 +38,12 @@ export function expiryText(seconds: number): string {
   return String(Math.max(0, Math.floor(seconds))).padStart(EXPIRY_DIGITS, "0");
 }
 
-/** The ends of a range, the low one included, in the table as in an index. */
+/** Returns the lowest text above another. */
+export function after(text: string): string {
+  return text + SEPARATOR;
+}
+
+/** Returns the ends of a range, the low one included, in the table as in an index. */
 export function bounds({
   partition,
   from = "",
