@@ -2,7 +2,7 @@
  * Compiles the sources of all rooms to JavaScript, each to a file of its own, in a second: types are
  * checked elsewhere. For tests, whose runner would otherwise compile every source once per project.
  */
-import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "esbuild";
@@ -14,9 +14,10 @@ const PLACE = "placeOfSource";
 
 /**
  * Compiles `src` and the sources of the rooms to `target`, a folder per room. With
- * `inPlaceOfSources` the modules find the files around them from where their sources are.
+ * `inPlaceOfSources` the modules find the files around them from where their sources are. `changes`
+ * replaces texts of sources, for tests that break the library on purpose.
  */
-export async function compile(target, { inPlaceOfSources = false } = {}) {
+export async function compile(target, { inPlaceOfSources = false, changes = [] } = {}) {
   const { outputFiles } = await build({
     absWorkingDir: root,
     entryPoints: Object.fromEntries(
@@ -28,6 +29,7 @@ export async function compile(target, { inPlaceOfSources = false } = {}) {
     target: "node20",
     logLevel: "warning",
     define: inPlaceOfSources ? { "import.meta.url": PLACE } : {},
+    plugins: changes.length === 0 ? [] : [changing(changes)],
     write: false,
   });
   const folders = new Set(outputFiles.map(({ path }) => dirname(path)));
@@ -43,6 +45,26 @@ export async function compile(target, { inPlaceOfSources = false } = {}) {
   await Promise.all(written);
   // Without it Node.js reads each file as CommonJS first, and then once more.
   await writeFile(join(target, "package.json"), '{ "type": "module" }\n');
+}
+
+/** Replaces texts of sources; fails when a source does not contain the text. */
+function changing(changes) {
+  return {
+    name: "changing",
+    setup({ onLoad }) {
+      onLoad({ filter: /\.ts$/ }, async ({ path }) => {
+        const source = relative(root, path);
+        const mine = changes.filter(({ file }) => file === source);
+        if (mine.length === 0) return undefined;
+        let contents = await readFile(path, "utf8");
+        for (const { from, to } of mine) {
+          if (!contents.includes(from)) throw new Error(`${source} does not say: ${from}`);
+          contents = contents.replaceAll(from, () => to);
+        }
+        return { contents, loader: "ts" };
+      });
+    },
+  };
 }
 
 async function sources() {

@@ -89,7 +89,10 @@ export function switchesContract(store: StoreUnderTest): void {
       await repo.entities.create({ id: "key-1", parentId: "org", cascade: true });
       await limiter.acquire(CALL);
       await repo.limits.disable({ entityId: "top" });
-      expect(await failureOf(limiter.acquire(CALL))).toMatchObject({ entityId: "top" });
+      // The first refusal fills the caches from which later calls are decided.
+      for (let call = 0; call < 3; call += 1) {
+        expect(await failureOf(limiter.acquire(CALL))).toMatchObject({ entityId: "top" });
+      }
       expect(await milliOf(subject, "key-1", R, "rpd")).toEqual({ balance: 9000, consumed: 1000 });
     },
   );

@@ -50,3 +50,12 @@ test("a merge is counted as nothing, and all acquires around it as what they con
   }
   expect(table.item).toMatchObject({ shard_count: 1, b_a_tc: 45_000, ac: 15 });
 });
+
+test("a write that lowers the number of shards in the same generation is counted", () => {
+  const key = bucketKey(NAMESPACE, TARGET.entityId, TARGET.resource, 0);
+  const before: Item = { ...key, shard_count: 4, mg: 1, rf: 1, b_a_tc: 1000, ac: 1 };
+  const after: Item = { ...before, shard_count: 2, b_a_tc: 4000, ac: 2 };
+  const change = { id: "1", order: "1", atMs: 1, key, before, after };
+  expect(consumptionOf(change)).toMatchObject({ events: 1, amountsMilli: [["a", 3000]] });
+  expect(consumptionOf({ ...change, after: { ...after, mg: 2 } })).toBeUndefined();
+});

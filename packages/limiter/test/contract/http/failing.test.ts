@@ -1,6 +1,7 @@
 /** What goes wrong around a request: keys, functions, resources and handlers that fail. */
 
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
+import { RateLimiterUnavailable } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import type { HttpEvent } from "@zae-limiter/limiter/http/events.ts";
 import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
@@ -37,6 +38,20 @@ describe.each(ADAPTERS)("failures around rateLimit on $name", (adapter) => {
       { limiter, limits: LIMITS, ...broken },
     ]);
     expect(await statusOf(url)).toBe(500);
+    await expect.poll(() => limiter.available(target)).toEqual({ rpm: 5 });
+  });
+
+  test("a store of the second middleware that cannot be reached refunds the first", async () => {
+    const limiter = await stage.limiter();
+    const { url } = await stage.serve([
+      { limiter, limits: LIMITS, entityId: () => "tenant" },
+      {
+        limiter: Promise.reject(new RateLimiterUnavailable("The table could not be reached")),
+        limits: LIMITS,
+        onUnavailable: "block",
+      },
+    ]);
+    expect(await statusOf(url)).toBe(503);
     await expect.poll(() => limiter.available(target)).toEqual({ rpm: 5 });
   });
 

@@ -174,6 +174,21 @@ describe("fetch", () => {
     });
   });
 
+  test("a request that a second middleware refuses has no lease any more", async () => {
+    const limiter = await memoryLimiter();
+    const options = { limiter, entityId };
+    const inner = onFetch.rateLimit(() => new Response("ok"), {
+      ...options,
+      limits: [`tpm:1${SLOW}`],
+      consume: { tpm: 1 },
+    });
+    const handler = onFetch.rateLimit(inner, { ...options, limits: [`rpm:9${SLOW}`] });
+    expect((await handler(call())).status).toBe(200);
+    const request = call();
+    expect((await handler(request)).status).toBe(429);
+    expect(onFetch.leaseOf(request)).toBeUndefined();
+  });
+
   test("a refusal without a body is one of the platform's own responses", async () => {
     const handler = onFetch.rateLimit(() => new Response("ok"), {
       limits: [`rpm:1${SLOW}`],

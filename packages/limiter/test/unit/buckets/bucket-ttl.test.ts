@@ -32,6 +32,13 @@ test("a debt is covered, however short the multiple of the time to fill is", () 
   expect(ttl - NOW_S).toBeGreaterThanOrEqual(2 * 86_400);
 });
 
+test("a time that covers filling what is missing, and not filling from empty, is renewed", () => {
+  const rule = { ...RULE, multiplier: 1 };
+  const half = left("rpd:10/day", 5000);
+  const ttl = bucketTtl(NOW_S + 50_000, rule, half, NOW_MS) as number;
+  expect(ttl - NOW_S).toBeGreaterThanOrEqual(86_400);
+});
+
 test("a time is kept while it is good for half of a new one, and renewed after that", () => {
   const at = (seconds: number) => bucketTtl(NOW_S + seconds, RULE, left("rpm:100"), NOW_MS);
   expect(at(1800)).toBe(NOW_S + 1800);

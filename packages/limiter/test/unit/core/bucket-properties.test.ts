@@ -195,6 +195,26 @@ describe("forceTake", () => {
       expect(Number.isSafeInteger(after.tokensMilli)).toBe(true);
     },
   );
+
+  property(
+    "before the time of its level, a bucket keeps nothing beyond full, to the smallest part",
+    [bucket, fc.integer({ min: 1, max: 120_000 }), fc.integer({ min: 0, max: MILLI_MAX })],
+    ({ rate, level }, earlier, refund) => {
+      const nowMs = START_MS - earlier;
+      const { tokensMilli, remainder } = forceTake(level, rate, 0, nowMs);
+      const over = forceTake({ ...level, tokensMilli: level.tokensMilli + refund }, rate, 0, nowMs);
+      const partsAtNow = (tokens: number) =>
+        BigInt(tokens) * BigInt(rate.periodMs) -
+        BigInt(earlier) * BigInt(rate.refillMilli) +
+        BigInt(remainder);
+      const full = BigInt(rate.capacityMilli) * BigInt(rate.periodMs);
+      expect(partsAtNow(over.tokensMilli) <= full).toBe(true);
+      // Nor does it lose more than the part of a milli-token by which it is rounded.
+      const given = partsAtNow(level.tokensMilli);
+      const least = given < full ? given : full - BigInt(rate.periodMs);
+      expect(partsAtNow(tokensMilli) >= least).toBe(true);
+    },
+  );
 });
 
 describe("speed", () => {

@@ -2,7 +2,7 @@
 
 import { setImmediate as later } from "node:timers/promises";
 import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
-import { configOf, Table } from "@zae-limiter/test-support/table.ts";
+import { configOf, TARGET, Table } from "@zae-limiter/test-support/table.ts";
 import { expect, test } from "vitest";
 
 /** Requests take a turn of the event loop, so that those of other calls are under way meanwhile. */
@@ -37,4 +37,16 @@ test.each([
   [64, 0.05],
 ])("%i acquires in flight need at most %d requests each", async (inFlight, most) => {
   expect(await callsPerAcquire(inFlight)).toBeLessThanOrEqual(most);
+});
+
+test("refunds that share a write make each of their acquires void", async () => {
+  const table = new Table();
+  const config = configOf(["a:100/day"]);
+  const client = table.client();
+  for (let call = 0; call < 6; call += 1) await client.take(config, { a: 1000 });
+  table.calls.length = 0;
+  const refund = { ...TARGET, shard: 0, config, deltasMilli: [-1000], acquires: -1 };
+  await Promise.all(Array.from({ length: 5 }, () => client.store.refund(refund)));
+  expect(table.item).toMatchObject({ ac: 1, b_a_tc: 1000 });
+  expect(table.calls.filter((call) => call.startsWith("transact")).length).toBeLessThan(5);
 });

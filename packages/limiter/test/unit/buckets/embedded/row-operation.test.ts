@@ -57,6 +57,16 @@ test.each([
   expect(balanceMilli(limit as EmbeddedLimit, NOW)).toBe(expected);
 });
 
+test("a top-up adds and reports what is missing now, not what was missing at the last write", () => {
+  const step = stepItems();
+  const operation = operationOf("top_up", () => 50_000);
+  const halfMinute = NOW + 30_000;
+  const result = operated(step, operation, bucketWith([limitWith(2000)]), halfMinute);
+  expect(result).toEqual({ shards: 1, amounts: { a: 3 } });
+  const [limit] = (step.rows[0] as EmbeddedBucket).limits;
+  expect(balanceMilli(limit as EmbeddedLimit, halfMinute)).toBe(10_000);
+});
+
 test("limits that the operation does not name stay as they are", () => {
   const step = stepItems();
   const other = limitWith(1000, { name: "b" });

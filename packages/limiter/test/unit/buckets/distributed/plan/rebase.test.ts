@@ -94,6 +94,11 @@ describe("new limits", () => {
     });
   });
 
+  test("limits of an older version than the bucket's do not take its version back", () => {
+    const older = configOf(["a:20/day"], "resource", 0);
+    expect(rebased(shardOf(4), older, [0], NOW, true)?.configVersion).toBe(1);
+  });
+
   test("a refusal tells the balance by the new limits, and weighing finds the same", () => {
     const config = configOf(["a:3/day"], "resource", 2);
     const planned = planRebase(shardOf(4), config, [3500], CONTEXT, true);
