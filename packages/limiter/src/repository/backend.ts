@@ -14,7 +14,9 @@ import type { ScanStore } from "../storage/scan-store.ts";
 import type { OpenOptions } from "./options.ts";
 
 /**
- * What a store can do.
+ * Abilities of a store. Nearly all are the same for every store.
+ *
+ * @deprecated Kept for programs that read `repo.capabilities`.
  *
  * @example
  * ```ts
@@ -73,7 +75,8 @@ export interface Backend {
   readonly clock: Clock;
   /** Where ids come from, unless a source was passed in. */
   readonly random: Random;
-  readonly capabilities: BackendCapabilities;
+  /** Whether usage is counted: `usage: false` switches it off where the store counts it itself. */
+  readonly countsUsage: boolean;
   /** Opens the buckets of one namespace. */
   openBuckets(context: RecordContext, options: BucketOptions): BucketStore;
 }
@@ -102,16 +105,4 @@ export function adapterOptions(
   const { timeoutMs, onCall } = options;
   const clock = clockOf(options);
   return { clock, random: options.random ?? random, ...defined({ timeoutMs, onCall }) };
-}
-
-/** Returns what a store can do, given what not every store can. */
-export function capabilitiesOf(
-  varying: Pick<BackendCapabilities, "supportsUsageSnapshots" | "supportsInfrastructureManagement">,
-): BackendCapabilities {
-  return Object.freeze({
-    supportsAuditLogging: true,
-    supportsChangeStreams: true,
-    supportsBatchOperations: true,
-    ...varying,
-  });
 }

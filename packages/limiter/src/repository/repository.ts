@@ -153,21 +153,33 @@ export class Repository {
     return repositoryOf(await openCustom(store, options, "custom"));
   }
 
-  /** The same store, seen from another namespace. It ends with this repository. */
+  /** Returns a repository of another namespace of the store. It ends with this one. */
   async namespace(name: string): Promise<Repository> {
     const shared = this.#shared;
     return new Repository({ shared, namespace: await activeNamespace(shared, name) }, true);
   }
 
-  /** The version record of the table; `undefined` where none was written. */
+  /** Reads the version record of the table; `undefined` where none was written. */
   async version(): Promise<VersionRecord | undefined> {
     const item = await this.#shared.backend.store.get(versionKey(), { consistent: true });
     return item === undefined ? undefined : decodeVersion(item);
   }
 
-  /** What the store can do. */
+  /**
+   * Abilities of the store.
+   *
+   * @deprecated Every store has an audit log, a stream of changes and batches; whether usage is
+   * counted is an option of `open`, and only tables of DynamoDB can be deployed.
+   */
   get capabilities(): BackendCapabilities {
-    return this.#shared.backend.capabilities;
+    const { countsUsage, changes } = this.#shared.backend;
+    return Object.freeze({
+      supportsAuditLogging: true,
+      supportsUsageSnapshots: countsUsage,
+      supportsInfrastructureManagement: changes.by === "shards",
+      supportsChangeStreams: true,
+      supportsBatchOperations: true,
+    });
   }
 
   /** Closes the store. Repositories scoped from this one end with it. */

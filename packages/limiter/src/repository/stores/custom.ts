@@ -5,7 +5,7 @@ import { NO_TRAITS } from "../../buckets/distributed/table-traits.ts";
 import { listenTo } from "../../storage/call-listeners.ts";
 import type { ItemStore } from "../../storage/item-store.ts";
 import { type ItemTable, isItemTable } from "../../storage/item-table.ts";
-import { type Backend, capabilitiesOf, clockOf, type StoreTraits } from "../backend.ts";
+import { type Backend, clockOf, type StoreTraits } from "../backend.ts";
 import type { OpenOptions } from "../options.ts";
 
 /** Other processes may use the store too, whatever it is. */
@@ -37,10 +37,7 @@ export async function customBackend(
     changes: { by: "feed", store },
     clock: clockOf(options),
     random: systemRandom,
-    capabilities: capabilitiesOf({
-      supportsUsageSnapshots: true,
-      supportsInfrastructureManagement: false,
-    }),
+    countsUsage: true,
     openBuckets: openBuckets ?? (await distributedBuckets()),
   };
 }

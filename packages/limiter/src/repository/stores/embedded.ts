@@ -12,7 +12,7 @@ import { entityKey, namespaceIdKey } from "../../records/keys.ts";
 import { refuseInactive } from "../../records/namespaces/namespace-state.ts";
 import type { Item, Key } from "../../storage/item.ts";
 import type { ItemStore } from "../../storage/item-store.ts";
-import { type AdapterOptions, capabilitiesOf } from "../backend.ts";
+import type { AdapterOptions } from "../backend.ts";
 import type { OpenOptions } from "../options.ts";
 import type { UsageOptions } from "../usage-options.ts";
 
@@ -63,9 +63,6 @@ export function countingParts<Store extends ItemStore>(
     changes: { by: "feed", store },
     clock,
     random,
-    capabilities: capabilitiesOf({
-      supportsUsageSnapshots: usage !== false,
-      supportsInfrastructureManagement: false,
-    }),
+    countsUsage: usage !== false,
   } as const;
 }

@@ -6,7 +6,7 @@ import { serverClock } from "../../base/time.ts";
 import { DistributedBucketStore } from "../../buckets/distributed/distributed-bucket-store.ts";
 import { DYNAMODB_TRAITS } from "../../buckets/distributed/table-traits.ts";
 import { DynamoItemStore } from "../../storage/dynamodb/item-store.ts";
-import { adapterOptions, type Backend, capabilitiesOf } from "../backend.ts";
+import { adapterOptions, type Backend } from "../backend.ts";
 import type { DynamoOptions } from "../options.ts";
 import { dynamodb, type TableLocation } from "./dynamodb.ts";
 
@@ -25,10 +25,7 @@ export async function openTable(location: TableLocation, options: DynamoOptions)
     // A clock that was passed in is an argument, not a machine's clock: it is never corrected.
     clock: options.clock === undefined ? serverClock(shared.clock, store) : shared.clock,
     random: systemRandom,
-    capabilities: capabilitiesOf({
-      supportsUsageSnapshots: true,
-      supportsInfrastructureManagement: true,
-    }),
+    countsUsage: true,
     openBuckets: (context, bucketOptions) =>
       new DistributedBucketStore(context, { ...bucketOptions, ...DYNAMODB_TRAITS }),
   };

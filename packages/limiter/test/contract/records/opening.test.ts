@@ -199,7 +199,7 @@ describeStores("a repository", (store) => {
     await repo.namespaces.register(name);
     const scoped = await repo.namespace(name);
     expect(scoped.namespaceName).toBe(name);
-    expect(scoped.capabilities).toBe(repo.capabilities);
+    expect(scoped.capabilities).toEqual(repo.capabilities);
     await scoped.limits.setSystem(["rpm:1"]);
     await scoped.close();
     await scoped[Symbol.asyncDispose]();
