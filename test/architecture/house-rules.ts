@@ -14,6 +14,12 @@ export const AWAITED: readonly string[] = [
 export const PLAIN_FOLDERS: readonly string[] = [
   "bench/",
   "examples/",
+  "packages/cli/src/",
+  "packages/dashboard/",
+  "packages/limiter/src/http/",
+  "packages/limiter/src/manifest/",
+  "packages/limiter/src/otel/",
+  "packages/loadtest/",
   "packages/simulator/",
   "packages/testing/",
   "scripts/",

@@ -48,7 +48,7 @@ function NoSuchPage() {
   );
 }
 
-/** The hash of the address is the route, so this is no link. */
+/** Moves the focus to the main part; the hash of the address is the route, so this is no link. */
 function focusMain(): void {
   document.getElementById("main")?.focus();
 }

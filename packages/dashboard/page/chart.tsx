@@ -11,7 +11,7 @@ export interface Series {
 
 const COLOURS = 8;
 
-/** The colour of a series, which the style sheet has for light and dark. */
+/** Returns the colour of a series, which the style sheet has for light and dark. */
 export function colourOf(at: number): string {
   return cssValue(`--series-${at % COLOURS}`);
 }
@@ -20,7 +20,7 @@ function cssValue(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-/** A time on the axis: the hour, or the day where one begins. */
+/** Returns a time on the axis: the hour, or the day where one begins. */
 function moment(seconds: number): string {
   const date = new Date(seconds * 1000);
   if (date.getHours() !== 0 || date.getMinutes() !== 0) {
@@ -35,7 +35,9 @@ const STEPS = [
   ...Array.from({ length: 14 }, (_, power) => [10, 20, 25, 50].map((n) => n * 10 ** power)).flat(),
 ];
 
-/** Each series on top of the ones before; drawn from the highest, so that all can be seen. */
+/**
+ * Returns each series on top of the ones before; drawn from the highest, so that all are visible.
+ */
 function stackedData(seconds: readonly number[], series: readonly Series[]): uPlot.AlignedData {
   const sums: number[][] = [];
   let below = seconds.map(() => 0);

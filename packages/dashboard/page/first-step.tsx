@@ -1,4 +1,4 @@
-/** What to do first, for a namespace without limits or without calls. */
+/** The first steps in a namespace without limits or without calls. */
 
 import type { LimitsJson } from "../src/wire.ts";
 import { get, namespace } from "./api.ts";
@@ -14,7 +14,7 @@ export function hasNoLimits(limits: LimitsJson): boolean {
   return system.length + resources.length + entityResources.length === 0 && !entityDefaults;
 }
 
-/** For an overview without buckets. */
+/** Shows the first step on an overview without buckets. */
 export function FirstStep() {
   const { data } = useLoaded(namespace.value, (signal) => get<LimitsJson>("limits", {}, signal));
   if (data === undefined) return null;
@@ -44,7 +44,7 @@ export function FirstStep() {
   );
 }
 
-/** The command that sets a system limit in the namespace that is shown. */
+/** Shows the command that sets a system limit in the namespace that is shown. */
 export function SystemCommand() {
   const name = session.value?.namespace ?? "default";
   const where = name === "default" ? "" : ` --namespace ${name}`;

@@ -11,7 +11,7 @@ export function compact(value: number): string {
   return Math.abs(value) < 10_000 ? whole(value) : COMPACT.format(value).replace("-", "−");
 }
 
-/** `2026-01-15T09:00:00Z` in the time zone of the reader. */
+/** Returns `2026-01-15T09:00:00Z` in the time zone of the reader. */
 export function time(iso: string): string {
   const date = new Date(iso);
   const options = { dateStyle: "medium", timeStyle: "short" } as const;

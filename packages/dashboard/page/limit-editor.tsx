@@ -9,7 +9,7 @@ import { Differences, EntityLink, Limits, Note, SureButton } from "./parts.tsx";
 export interface EditorProps {
   readonly place: PlaceJson;
   readonly stored: readonly string[];
-  /** What to begin with; else what is stored. */
+  /** Limits to begin with; else those that are stored. */
   readonly suggested?: readonly string[];
   readonly done: () => void;
 }

@@ -173,7 +173,7 @@ function Row(props: {
 
 type Field = "entityId" | "resource";
 
-/** A place that has no limits yet. */
+/** Shows a form for a place that has no limits yet. */
 function AddRow(props: { label: string; fields: readonly Field[]; saved: () => void }) {
   const [open, setOpen] = useState(false);
   const [place, setPlace] = useState<PlaceJson>();

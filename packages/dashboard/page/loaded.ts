@@ -10,7 +10,7 @@ export interface Loaded<T> {
   readonly reload: () => void;
 }
 
-/** `everyMs`: loads again so often while the page is visible. */
+/** Loads data, and again every `everyMs` milliseconds while the page is visible. */
 export function useLoaded<T>(
   key: string,
   load: (signal: AbortSignal) => Promise<T>,
@@ -23,7 +23,7 @@ export function useLoaded<T>(
   const [turn, setTurn] = useState(0);
   const loading = useRef(load);
   loading.current = load;
-  // The key stands for what is loaded.
+  // The key identifies the data that is loaded.
   useEffect(() => {
     const controller = new AbortController();
     loading.current(controller.signal).then(

@@ -61,7 +61,7 @@ export function EntityLink(props: { id: string }) {
   );
 }
 
-/** How full a bucket is, at this moment: it refills on the page as it does in the store. */
+/** Shows how full a bucket is now: it refills on the page as it does in the store. */
 export function BalanceBar(props: { balance: BalanceJson; atMs: number; label?: string }) {
   const { balance } = props;
   const { capacity, refillPerSecond } = balance;
@@ -108,7 +108,7 @@ export function Differences(props: { differences: readonly DifferenceJson[] }) {
   );
 }
 
-/** A button that asks before it acts. */
+/** Shows a button that asks before it acts. */
 export function SureButton(props: { label: string; question: string; act: () => void }) {
   const [asking, setAsking] = useState(false);
   if (!asking) {
@@ -138,7 +138,7 @@ export function SureButton(props: { label: string; question: string; act: () => 
   );
 }
 
-/** Whether the page hears of changes, and a button for the other theme. */
+/** Shows whether the page receives changes, and a button for the other theme. */
 export function LiveAndTheme(props: { connected: boolean }) {
   return (
     <>

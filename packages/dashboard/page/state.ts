@@ -1,4 +1,4 @@
-/** What all views share: the session, the route, what is told live, and a clock. */
+/** State that all views share: the session, the route, live events, and a clock. */
 
 import { computed, signal } from "@preact/signals";
 import type { LiveJson, OverviewJson, SessionJson } from "../src/wire.ts";

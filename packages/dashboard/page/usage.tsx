@@ -111,7 +111,7 @@ interface OwnDates {
   readonly window: UsageWindow;
 }
 
-/** Two days and the windows between them. */
+/** Shows two days and the windows between them. */
 function OwnRange(props: { range: OwnDates; change: (range: OwnDates) => void }) {
   const { range, change } = props;
   const { from, to, window } = range;
@@ -159,13 +159,13 @@ function lastWeek(): OwnDates {
   return { from: day(now - 7 * DAY_MS), to: day(now), window: "daily" };
 }
 
-/** The day of a time, where the reader is. */
+/** Returns the day of a time in the time zone of the reader. */
 function day(ms: number): string {
   const date = new Date(ms);
   return new Date(ms - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 10);
 }
 
-/** The times of a range. A window belongs to it when it begins in it. */
+/** Returns the times of a range. A window belongs to it when it begins in it. */
 function timesOf(range: Range): TimeRange {
   if ("hours" in range) {
     const now = Date.now();

@@ -17,7 +17,7 @@ interface Busy {
   buckets: number;
 }
 
-/** What is ranked for one limit name. */
+/** The ranked buckets of one limit name. */
 interface NameCensus {
   readonly entities: TopList<BusyJson>;
   readonly resources: Map<string, Busy>;
@@ -46,7 +46,7 @@ export class BucketCensus {
     return this.#resources;
   }
 
-  /** Everything so far; after `complete` there must be no more. */
+  /** Returns everything so far; after `complete` there must be no more. */
   overview(atMs: number, durationMs: number, complete: boolean): OverviewJson {
     if (complete) {
       for (const balance of wholeBalances(this.#shards.splice(0))) this.#count(balance);

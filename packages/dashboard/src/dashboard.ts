@@ -137,7 +137,7 @@ class Dashboard {
     return safe(eventsResponse(tellers, { timer, signal, onClose: () => leave?.() }));
   }
 
-  /** The repository of a namespace; opening it reads whether the namespace is active. */
+  /** Returns the repository of a namespace; opening it reads whether the namespace is active. */
   async #scope(name: string): Promise<Scope> {
     const known = this.#scopes.get(name);
     const isOwn = name === this.#repository.namespaceName;

@@ -1,4 +1,4 @@
-/** What differs between two sets of limits. Pure. */
+/** Differences between two sets of limits. Pure. */
 
 import type { Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import type { DifferenceJson, ExceededJson } from "./wire.ts";
@@ -20,13 +20,13 @@ export function differencesOf(
   });
 }
 
-/** The most that a limit grants within an hour: a full bucket, and what refills meanwhile. */
+/** Returns the most that a limit grants within an hour: a full bucket and an hour of refill. */
 export function allowedInHour(limit: Limit): number {
   const { capacity, refillAmount, refillPeriodSeconds } = limit;
   return capacity + Math.floor((refillAmount * HOUR_SECONDS) / refillPeriodSeconds);
 }
 
-/** What an entity used in one hour. */
+/** The usage of an entity in one hour. */
 export interface HourlyUse {
   readonly windowStart: string;
   readonly counters: Readonly<Record<string, number>>;

@@ -44,13 +44,13 @@ export async function listEntities(
   return { entities: await withChildren(repository, found), cursor: next ?? null };
 }
 
-/** The first children of an entity, by id. */
+/** Returns the first children of an entity, by id. */
 export async function listChildren(repository: Repository, id: string): Promise<EntityPageJson> {
   const children = await childrenOf(repository, id, CHILDREN_MAX);
   return { entities: await withChildren(repository, children), cursor: null };
 }
 
-/** One entity, created or not: its place in the hierarchy, its limits and its buckets. */
+/** Returns one entity, created or not: its place in the hierarchy, its limits and its buckets. */
 export async function entityDetail(repository: Repository, id: string): Promise<EntityDetailJson> {
   const { clock, buckets } = repository[INTERNALS];
   const [entity, states, resources] = await Promise.all([

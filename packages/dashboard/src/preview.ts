@@ -1,5 +1,5 @@
 /**
- * What a change of limits would do, before it is made: which entities get other limits, and which
+ * Previews a change of limits before it is made: which entities get other limits, and which
  * of them used more in an hour of the last day than the new limits allow. An estimate: it knows the
  * entities that have a bucket or were counted in the last day, and use by the hour.
  */
@@ -85,7 +85,7 @@ class CandidateReader {
     }
   }
 
-  /** One entity: a resource of it, or all resources for which it has no limits of its own. */
+  /** Reads one entity: a resource of it, or all resources for which it has no limits of its own. */
   async #readEntity(entityId: string, resource: string | undefined): Promise<void> {
     const { buckets, limits } = this.#repository;
     if (resource !== undefined) this.#candidate(entityId, resource);
@@ -100,7 +100,7 @@ class CandidateReader {
     }
   }
 
-  /** All entities of a resource without limits of their own. */
+  /** Reads all entities of a resource without limits of their own. */
   async #readResource(resource: string): Promise<void> {
     for await (const state of this.#repository[INTERNALS].buckets.listResource(resource)) {
       if (!this.#mayRead()) break;

@@ -65,7 +65,7 @@ export async function usageReport(
   return { ...grouped(counted, groupBy), complete };
 }
 
-/** The groups that consumed most by name, and all others as one. Pure. */
+/** Returns the groups that consumed most by name, and all others as one. Pure. */
 export function grouped(
   snapshots: readonly UsageSnapshot[],
   groupBy: "entity" | "resource",

@@ -1,5 +1,5 @@
 /**
- * What travels between the dashboard's handler and its page, as JSON. The page imports these types
+ * JSON that the dashboard's handler and its page exchange. The page imports these types
  * and nothing else of the package. Amounts are whole tokens, times are epoch milliseconds or
  * `YYYY-MM-DDTHH:MM:SSZ`, limits are texts of the mini-language.
  */
@@ -7,7 +7,7 @@
 /** The stored levels, the most specific first. */
 type Source = "entity" | "entity_default" | "resource" | "system";
 
-/** What the page has to know before it shows anything. */
+/** Data that the page needs before it shows anything. */
 export interface SessionJson {
   readonly version: string;
   readonly store: string;
@@ -50,7 +50,7 @@ export interface BusiestJson {
   readonly resources: readonly BusyJson[];
 }
 
-/** What a walk over all buckets of the namespace found. */
+/** Result of a walk over all buckets of the namespace. */
 export interface OverviewJson {
   readonly atMs: number;
   /** False while the first walk is under way: the numbers are those of the buckets read so far. */
@@ -106,7 +106,7 @@ export interface EntityPageJson {
   readonly cursor: string | null;
 }
 
-/** What applies to an entity for one resource. */
+/** The limits that apply to an entity for one resource. */
 export interface AllowanceJson {
   readonly resource: string;
   readonly source: Source | null;
@@ -125,7 +125,7 @@ export interface EntityDetailJson {
   readonly atMs: number;
 }
 
-/** Where limits are stored. */
+/** The place where limits are stored. */
 export interface PlaceJson {
   readonly level: Source;
   readonly resource?: string;
@@ -154,7 +154,7 @@ export interface EntityLimitsJson {
 /** A change of stored limits. Without limits, what is stored is removed. */
 export interface ChangeJson extends PlaceJson {
   readonly limits: readonly string[];
-  /** What the page has shown as stored; the change is refused when something else is. */
+  /** The limits that the page has shown; the change is refused when others are stored. */
   readonly expected: readonly string[];
 }
 

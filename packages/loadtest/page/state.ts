@@ -1,4 +1,4 @@
-/** What the page knows of the run, and how it changes it. */
+/** The state of the run on the page, and the requests that change it. */
 
 import { signal } from "@preact/signals";
 import { addressOf, post } from "@zae-limiter/dashboard/page/api.ts";

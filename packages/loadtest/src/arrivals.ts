@@ -10,7 +10,7 @@ import { GRACE_MS, type LoadChange, type Model, type Workplace } from "./model.t
 const TURN_MS = 1;
 /** Tasks at work in one worker. Further arrivals start late, and their latency says so. */
 const AT_WORK_MAX = 10_000;
-/** The pause between two looks at the rate while it is zero. */
+/** The pause between two checks of the rate while it is zero, in milliseconds. */
 const IDLE_MS = 100;
 
 export class Arrivals implements Model {
@@ -18,7 +18,7 @@ export class Arrivals implements Model {
   readonly #atWork = new Set<Promise<void>>();
   #rate: number;
   #users: number;
-  /** Where the schedule of the present rate begins. */
+  /** The time at which the schedule of the present rate begins. */
   #baseMs: number;
   /** Arrivals of all workers since then; this worker starts its share of them. */
   #sinceBase: number;

@@ -1,4 +1,4 @@
-/** The numbers of a run that people and thresholds look at. */
+/** The numbers of a run that people read and thresholds check. */
 
 import { dollarsOf, ON_DEMAND_PRICES } from "@zae-limiter/limiter/storage/dynamodb/prices.ts";
 import type { StoreWork } from "./slice.ts";
@@ -19,7 +19,7 @@ export interface Figures {
   readonly maxMs: number;
 }
 
-/** What an acquire cost on the average. */
+/** The average cost of an acquire. */
 export interface CostFigures {
   readonly callsPerAcquire: number;
   readonly writeUnitsPerAcquire: number;

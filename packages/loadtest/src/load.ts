@@ -1,4 +1,4 @@
-/** What a scenario declares. */
+/** The declarations of a scenario. */
 
 import type { AcquireRequest } from "@zae-limiter/limiter/acquire/acquire-request.ts";
 import type { Decision } from "@zae-limiter/limiter/acquire/decision.ts";
@@ -7,7 +7,7 @@ import type { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import type { Random } from "@zae-limiter/limiter/base/random.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 
-/** What `setup` and `teardown` get. Nothing they do is recorded. */
+/** The argument of `setup` and `teardown`. Nothing they do is recorded. */
 export interface LoadContext {
   /** A limiter on the store under test. */
   readonly limiter: RateLimiter;
@@ -15,7 +15,7 @@ export interface LoadContext {
   readonly repository: Repository;
 }
 
-/** What a task gets: the limiter, with every acquire recorded, and the identity of its user. */
+/** The argument of a task: the limiter, with every acquire recorded, and its user's identity. */
 export interface LoadSession {
   /** Unique among the users of all workers, the same in all its tasks; a valid entity id. */
   readonly userId: string;
@@ -50,7 +50,7 @@ export interface LoadUser {
   readonly wait?: Wait;
   /** Prepares one user, such as its entity. Not recorded. */
   readonly start?: (session: LoadSession) => unknown;
-  /** What a user does again and again. */
+  /** The work that a user repeats. */
   readonly task: (session: LoadSession) => unknown;
 }
 

@@ -1,4 +1,4 @@
-/** What a model of load gets from its worker, and what it gives. */
+/** The interface between a model of load and its worker. */
 
 import type { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import type { Random } from "@zae-limiter/limiter/base/random.ts";
@@ -30,13 +30,13 @@ export interface WorkerJob {
   readonly cpuMs?: () => number;
 }
 
-/** What may be changed while a run is under way, for all workers together. */
+/** The settings that may change while a run is under way, for all workers together. */
 export interface LoadChange {
   readonly users?: number;
   readonly rate?: number;
 }
 
-/** What both models need of the worker. */
+/** The parts of the worker that both models need. */
 export interface Workplace {
   readonly job: WorkerJob;
   /** When the run began for all workers, on this worker's timer. */

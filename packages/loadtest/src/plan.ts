@@ -1,9 +1,9 @@
-/** What a run does, and the part of one worker in it. */
+/** The plan of a run, and the part of one worker in it. */
 
 import { weightOf } from "./define-load.ts";
 import type { Load } from "./load.ts";
 
-/** What all workers do together. */
+/** The plan of all workers together. */
 export interface Plan {
   readonly classes: readonly string[];
   /** Concurrent users; in an open model, the identities that arrivals use in turn. */

@@ -1,4 +1,4 @@
-/** What all workers of a run report, put together. */
+/** Collects the reports of all workers of a run. */
 
 import { Slice } from "./slice.ts";
 
@@ -22,7 +22,7 @@ export class Results {
   /** The oldest intervals go when there are more; the total keeps them. */
   constructor(readonly intervalsMax = Number.POSITIVE_INFINITY) {}
 
-  /** `worker`: its number. A slice is added once. */
+  /** Adds a slice of the worker with this number. A slice is added once. */
   add(worker: number, slice: Slice): void {
     this.total.add(slice);
     let merged = this.#intervals.get(slice.interval);

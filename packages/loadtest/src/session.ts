@@ -11,7 +11,7 @@ import type { LoadSession } from "./load.ts";
 import type { Slice } from "./slice.ts";
 import type { Outcome, Tally } from "./tally.ts";
 
-/** What the sessions of one worker have in common. */
+/** The common part of the sessions of one worker. */
 export interface SessionHost {
   readonly limiter: RateLimiter;
   readonly timer: Timer;

@@ -1,4 +1,4 @@
-/** What one worker did in one interval of a run. */
+/** The work of one worker in one interval of a run. */
 
 import { entryOf } from "@zae-limiter/limiter/base/entry.ts";
 import type { StoreCall } from "@zae-limiter/limiter/storage/item-store.ts";

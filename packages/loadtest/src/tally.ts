@@ -142,7 +142,7 @@ class Latencies {
     if (micros > this.#maxMicros) this.#maxMicros = micros;
   }
 
-  /** Returns the latency that so many percent of all do not exceed. */
+  /** Returns the latency that `percent` percent of all do not exceed. */
   percentileMs(percent: number): number {
     if (this.count === 0) return 0;
     return Math.min(this.#histogram.getValueAtPercentile(percent), this.#maxMicros) / 1000;

@@ -8,7 +8,7 @@ import type { Figures } from "./figures.ts";
 export interface Threshold {
   readonly text: string;
   readonly isBroken: (figures: Figures) => boolean;
-  /** What it is compared with, for people. */
+  /** Returns the measured value, for people. */
   readonly actual: (figures: Figures) => string;
 }
 
@@ -54,7 +54,7 @@ export function parseThreshold(text: string): Threshold {
   };
 }
 
-/** `undefined` where the unit is not one of the metric. */
+/** Returns the limit of a threshold; `undefined` where the unit is not one of the metric. */
 function limitOf({ kind }: Metric, value: number, unit: string): number | undefined {
   if (kind === "time") return unit in MS ? value * (MS[unit] as number) : undefined;
   if (kind === "rate") return unit === "" || unit === "/s" ? value : undefined;

@@ -83,7 +83,7 @@ class Search {
     return [low, middle];
   }
 
-  /** Above the bound, fewer users are always better. */
+  /** Returns whether a number of users is better; above the bound, fewer always are. */
   async isBetter(users: number, than: number): Promise<boolean> {
     const [one, other] = [await this.measured(users), await this.measured(than)];
     const [fits, otherFits] = [this.#fits(one), this.#fits(other)];

@@ -37,7 +37,7 @@ export type Report =
 interface Channel {
   send(report: Report): void;
   onOrder(listener: (order: Order) => void): void;
-  /** Called when the process that gives the orders is gone. */
+  /** Adds a listener for the end of the process that gives the orders. */
   onLeft(listener: () => void): void;
 }
 

@@ -20,7 +20,7 @@ export class Worker {
   readonly #model: Model;
   readonly #ended = new AbortController();
   readonly #startedMs: number;
-  /** What `start` of each user returned. */
+  /** The results of `start`, by user. */
   readonly #preparations = new Map<number, unknown>();
   /** Sessions whose task has not ended. */
   readonly #atWork = new Set<Session>();

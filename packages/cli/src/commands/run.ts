@@ -77,7 +77,7 @@ export const run = leaf<ConsumeOptions>({
   },
 });
 
-/** stdout belongs to the command. */
+/** Prints a report to stderr, because stdout belongs to the command. */
 function reported({ json, terminal }: Call<ConsumeOptions>, code: number, report: JsonValue) {
   if (json) terminal.err(`${JSON.stringify(report)}\n`);
   return { code };

@@ -74,7 +74,7 @@ async function follow(call: Call<WatchOptions>, signal: AbortSignal) {
   throw signal.reason;
 }
 
-/** A store that does not answer for a moment does not end the watch, unless it never answered. */
+/** Reads the balances. A store that fails to answer does not end the watch, unless it never did. */
 async function look(
   limiter: RateLimiter,
   request: StatusRequest,

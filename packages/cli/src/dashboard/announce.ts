@@ -8,7 +8,7 @@ const COMMANDS: Readonly<Record<string, readonly [string, ...string[]]>> = {
   win32: ["cmd", "/c", "start", ""],
 };
 
-/** Prints the address; where a person looks, the browser is opened too. */
+/** Prints the address, and opens the browser where the output is a terminal. */
 export function announce(
   url: string,
   terminal: Terminal,

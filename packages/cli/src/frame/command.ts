@@ -29,7 +29,7 @@ export interface ArgumentSpec {
 }
 
 /**
- * What a command may do to the store.
+ * The access of a command to the store.
  * - `read`: nothing is changed, not even by opening; where no file is, it is as if it were empty.
  * - `change`: works on what is there, and makes no file and no namespace.
  * - `write`: an embedded store is made when it is not there, and so is its namespace.
@@ -66,7 +66,7 @@ export interface Call<Options = Record<string, never>> {
   openStore(access?: Access): Promise<StoreAsItIs>;
   /** Returns a command that works on the same store and namespace, to suggest in a message. */
   hint(...words: readonly string[]): string;
-  /** The same for a command that takes no namespace. */
+  /** Returns a command for the same store, for a command that takes no namespace. */
   storeHint(...words: readonly string[]): string;
   /** Asks, unless `--yes` was given. Needs `confirms`. */
   confirm(question: string): Promise<boolean>;
@@ -74,7 +74,7 @@ export interface Call<Options = Record<string, never>> {
   agree(question: string, done: string): Promise<void>;
   /** Prints a line for people in addition to the result. */
   note(text: string): void;
-  /** A line that the next one replaces, where there is a terminal; an empty one removes it. */
+  /** Shows a line that the next one replaces, on a terminal; an empty one removes it. */
   progress(text: string): void;
 }
 

@@ -10,6 +10,6 @@ export const EXIT = {
   limitExceeded: 3,
   /** The store does not answer. */
   unavailable: 4,
-  /** What is stored is not what the file says. */
+  /** The stored limits differ from those in the file. */
   drift: 5,
 } as const;

@@ -26,7 +26,7 @@ export interface Failure {
   readonly line: string | undefined;
 }
 
-/** `options` are those of the command line: the commands it suggests repeat them. */
+/** Explains an error; suggested commands repeat the `options` of the command line. */
 export function failureOf(error: unknown, options: StoreOptions = {}): Failure {
   if (error instanceof Interrupted) {
     return { exitCode: error.exitCode, code: "INTERRUPTED", line: undefined };
@@ -67,7 +67,7 @@ function advised(error: ZaeLimiterError, options: StoreOptions): string {
   }
   if (error instanceof ValidationError && error.reason.startsWith(NO_LIMITS)) {
     const command = namespaceHint(["system", "set-limits", "-l", "rpm:100"], options);
-    // Behind it stands what a program does about it.
+    // The part after the semicolon is for programs.
     const [problem = ""] = error.reason.split(";");
     return `${capital(problem)}. Set some with: ${command}`;
   }
@@ -78,7 +78,7 @@ function advised(error: ZaeLimiterError, options: StoreOptions): string {
   return error.message;
 }
 
-/** A server behind an endpoint often has DynamoDB alone, where no stack can be deployed. */
+/** Returns the advice for a missing table: a server behind an endpoint often deploys no stacks. */
 function missingTable(name: string, options: StoreOptions): string {
   const stack = stackAt(name, options);
   const command = stackHint(["deploy"], stack);

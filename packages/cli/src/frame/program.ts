@@ -99,7 +99,7 @@ function inherit(command: Command, terminal: Terminal): void {
   for (const child of command.commands) inherit(child, terminal);
 }
 
-/** `error: unknown option '--jsn'\n(Did you mean --json?)` in our form. */
+/** Returns `error: unknown option '--jsn'\n(Did you mean --json?)` in our form. */
 function oneLine({ message }: CommanderError): string {
   return message
     .replace(/^error: /, "")

@@ -13,7 +13,7 @@ import { zipSync } from "fflate";
 import { CommandFailure } from "../frame/command.ts";
 
 const FILE = "index.mjs";
-/** The same code makes the same package, which is then not uploaded again. */
+/** A constant date: equal code makes an equal package, which is then not uploaded again. */
 const MODIFIED = new Date(1980, 0, 1);
 /** CommonJS packages call `require`, which an ES module does not have. */
 const REQUIRE =

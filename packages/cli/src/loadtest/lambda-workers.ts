@@ -88,7 +88,7 @@ export function costText(plan: Plan, workers: number): string {
   );
 }
 
-/** The message that Lambda puts into the payload of a failed invocation. */
+/** Returns the message that Lambda puts into the payload of a failed invocation. */
 function errorIn(text: string): string | undefined {
   try {
     const { errorMessage, errorType } = JSON.parse(text) as Record<string, string | undefined>;

@@ -10,7 +10,7 @@ const RATE_MAX = 1_000_000;
 const WORKERS_MAX = 1000;
 const SECONDS_MAX = 86_400;
 
-/** What every command with a scenario takes. */
+/** Options of every command with a scenario. */
 export interface ScenarioOptions extends StoreOptions {
   readonly file: string;
 }

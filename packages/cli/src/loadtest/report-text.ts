@@ -16,14 +16,14 @@ const COLUMNS: readonly Column[] = [
   ...["p50", "p95", "p99", "max"].map(right),
 ];
 
-/** `812 us`, `3.14 ms`, `1.52 s`: three digits. */
+/** Returns a time with three digits: `812 us`, `3.14 ms`, `1.52 s`. */
 export function milliseconds(ms: number): string {
   if (ms < 1) return `${Math.round(ms * 1000)} us`;
   if (ms < 1000) return `${ms.toPrecision(3)} ms`;
   return `${(ms / 1000).toPrecision(3)} s`;
 }
 
-/** `20 users`, or `100 arrivals per second of 20 users`. */
+/** Returns `20 users`, or `100 arrivals per second of 20 users`. */
 export function loadText({ rate, users }: Pick<Plan, "rate" | "users">): string {
   const people = `${withThousands(users)} ${users === 1 ? "user" : "users"}`;
   return rate === undefined ? people : `${rate} arrivals per second of ${people}`;

@@ -1,4 +1,4 @@
-/** What a run has shown, in numbers, for all forms of output. */
+/** The results of a run in numbers, for all forms of output. */
 
 import {
   type CostFigures,

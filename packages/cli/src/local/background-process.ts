@@ -12,21 +12,21 @@ const PRIVATE = 0o600;
 /** Process 1 and negative numbers, which mean groups of processes, are never ours. */
 const PID_MIN = 2;
 
-/** A process that was started, told apart from a later one that got the same number. */
+/** A process that was started, distinguished from a later one with the same number. */
 export interface BackgroundProcess {
   readonly pid: number;
-  /** When it began, as the system tells it; absent where it does not. */
+  /** The time it began, as the system reports it; absent where it does not. */
   readonly stamp?: string;
   /** Words of its command line: a process without them is not the one that was started. */
   readonly words?: readonly string[];
 }
 
-/** The process that this code runs in. */
+/** Returns the process that this code runs in. */
 export function thisProcess(): BackgroundProcess {
   return identified(process.pid);
 }
 
-/** A process by its number and the time it began. */
+/** Returns a process by its number and the time it began. */
 export function identified(pid: number): BackgroundProcess {
   const stamp = stampOf(pid);
   return stamp === undefined ? { pid } : { pid, stamp };
@@ -56,8 +56,8 @@ export async function startInBackground(
 }
 
 /**
- * Returns whether the same process still runs under this number. It is believed only with the time
- * it began, where the system tells it, and with the words of its command line.
+ * Returns whether the same process still runs under this number: the time it began, where the
+ * system reports it, and the words of its command line must match.
  */
 export function isRunning({ pid, stamp, words = [] }: BackgroundProcess): boolean {
   if (!Number.isSafeInteger(pid) || pid < PID_MIN) return false;
@@ -103,7 +103,7 @@ function send(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** When the process with this number began; `ended` when it only waits to be collected. */
+/** Returns when the process with this number began; `ended` when it only waits to be collected. */
 function stampOf(pid: number): string | undefined {
   if (process.platform === "linux") return linuxStampOf(pid);
   if (process.platform === "win32") return undefined;
@@ -132,7 +132,7 @@ function linuxStampOf(pid: number): string | undefined {
   }
 }
 
-/** The words of a command line; `undefined` where the system does not tell them. */
+/** Returns the words of a command line; `undefined` where the system does not report them. */
 function commandLineOf(pid: number): readonly string[] | undefined {
   if (process.platform === "win32") return undefined;
   try {

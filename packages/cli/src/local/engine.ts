@@ -140,7 +140,7 @@ function existing(option: string, path: string): string {
   throw new CommandFailure(`${option} names ${path}, which does not exist`);
 }
 
-/** The folder of an installed package: of the project first, then of this program. */
+/** Returns the folder of an installed package: of the project first, then of this program. */
 function packageFolder(name: string, from: string | undefined): string | undefined {
   if (from === undefined) return undefined;
   for (const place of [join(from, "package.json"), import.meta.url]) {

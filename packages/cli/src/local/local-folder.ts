@@ -51,12 +51,12 @@ export class LocalFolder {
     rmSync(this.#state, { force: true });
   }
 
-  /** New logs for a new engine. */
+  /** Starts new logs for a new local DynamoDB. */
   renewLogs(): void {
     for (const log of [this.engineLog, this.aggregatorLog]) rmSync(log, { force: true });
   }
 
-  /** Only one command at a time starts or stops something here. */
+  /** Runs the work while no other command starts or stops something here. */
   async exclusively<T>(self: BackgroundProcess, work: () => Promise<T>): Promise<T> {
     mkdirSync(this.path, { recursive: true, mode: PRIVATE_FOLDER });
     this.#lock(self);

@@ -1,6 +1,6 @@
 /**
- * What `local up` has started, as a file tells it. The file may come with a folder from elsewhere,
- * so nothing in it is believed that `local up` could not have written.
+ * The state of what `local up` has started, in a file. The file may come with a folder from
+ * elsewhere, so nothing in it is believed that `local up` could not have written.
  */
 
 import { isPlainObject, show } from "@zae-limiter/limiter/domain/check.ts";
@@ -46,7 +46,7 @@ export function endpointOf({ port }: Pick<LocalState, "port">): string {
   return `http://127.0.0.1:${port}`;
 }
 
-/** The address that `ZAEL_URL` takes. */
+/** Returns the address that `ZAEL_URL` takes. */
 export function urlOf(state: Pick<LocalState, "port" | "table" | "namespace">): string {
   const { table, namespace } = state;
   const tenant = namespace === "default" ? "" : `&namespace=${encodeURIComponent(namespace)}`;

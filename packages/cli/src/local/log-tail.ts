@@ -5,7 +5,7 @@ import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 /** The most that is read of the end of a log. */
 const TAIL_BYTES_MAX = 1_000_000;
 
-/** The last lines of a file; none when it is not there. */
+/** Returns the last lines of a file; none when it does not exist. */
 export function lastLines(path: string, count: number): string[] {
   const { text } = readFrom(path, Number.NEGATIVE_INFINITY);
   const lines = text.split("\n");

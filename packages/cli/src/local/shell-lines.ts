@@ -24,7 +24,7 @@ export function variablesOf(
   };
 }
 
-/** One line each, to be evaluated. */
+/** Returns one line for each variable, to be evaluated by a shell. */
 export function shellLines(shell: Shell, variables: Readonly<Record<string, string>>): string {
   return Object.entries(variables)
     .map(([name, value]) => shellLine(shell, name, value))

@@ -73,7 +73,7 @@ export async function startAll(request: UpRequest, place: UpPlace): Promise<Loca
   }
 }
 
-/** The aggregator first, while it can still write what it has counted. */
+/** Stops the aggregator first, while it can still write its counts. */
 export async function stopAll(
   state: LocalState,
   folder: LocalFolder,

@@ -83,7 +83,7 @@ export function callLimits({ limit }: { readonly limit: readonly string[] }) {
   return limit.length === 0 ? {} : { limits: parseLimits(limit) };
 }
 
-/** `1 rpm, 500 tpm`. */
+/** Returns `1 rpm, 500 tpm`. */
 export function amountsText(amounts: readonly Amount[]): string {
   return amounts.map(({ name, tokens }) => `${withThousands(tokens)} ${name}`).join(", ");
 }

@@ -7,7 +7,7 @@ import type { Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import { DEFAULT_RESOURCE } from "@zae-limiter/limiter/domain/names.ts";
 import type { LimitRecords } from "@zae-limiter/limiter/records/config/limits.ts";
 
-/** How many entities are looked at when the limits of a resource or the system are set. */
+/** Maximum number of entities that are checked when limits of a resource or the system are set. */
 const ENTITIES_MAX = 50;
 
 /** The limits of an entity, per resource or `_default_`. */
@@ -68,7 +68,7 @@ export async function lostBySystem(limits: LimitRecords): Promise<string[]> {
   return lines;
 }
 
-/** The lines as a person gets them. */
+/** Returns a line as a warning for people. */
 export function warningText(line: string): string {
   return `Warning: ${line}. The limits of an entity replace all others`;
 }
@@ -88,7 +88,7 @@ async function linesOf(
   return lines;
 }
 
-/** The entity's own limits for all resources, and the level that both of them hide. */
+/** Returns the entity's own limits for all resources, and the level that both of them hide. */
 async function behindResource(
   entityId: string,
   resource: string,
@@ -102,7 +102,7 @@ async function behindResource(
   return byDefault.limits === undefined ? [general] : [general, byDefault as Level];
 }
 
-/** Every resource for which the entity has nothing more specific, and the system. */
+/** Returns every resource for which the entity has nothing more specific, and the system. */
 async function behindDefault(own: OwnLimits, levels: GeneralLevels): Promise<Level[]> {
   const resources = (await levels.resources()).filter((name) => !own.has(name));
   const found: Level[] = [];

@@ -53,7 +53,7 @@ export class OpenStores {
     for (const opened of this.#opened.splice(0).reverse()) await opened.close();
   }
 
-  /** The file itself, or a copy of one that may only be read. */
+  /** Returns the file itself, or a copy of one that may only be read. */
   #readable(location: StoreLocation): StoreLocation {
     const copy = copyToRead(location);
     if (copy === undefined) return location;

@@ -35,7 +35,7 @@ export interface StoreOptions {
   readonly timeout?: number;
 }
 
-/** A stack on AWS, by name: for the commands that deploy and look after it, too. */
+/** A stack on AWS, by name; commands that deploy and maintain it have these options, too. */
 export const STACK_OPTIONS: readonly OptionSpec[] = [
   { flags: "-n, --name <name>", text: "table on DynamoDB (ZAEL_STACK, else zae-limiter)" },
   { flags: "--region <region>", text: "region of the table (else as the AWS SDK finds it)" },
@@ -78,8 +78,8 @@ export interface StorePlace {
 }
 
 /**
- * `--url`, or what `--name`, `--region` and `--endpoint-url` say, or `ZAEL_URL`, or `ZAEL_STACK`,
- * or the file in this folder.
+ * Returns the store of `--url`, of `--name`, `--region` and `--endpoint-url`, of `ZAEL_URL`, of
+ * `ZAEL_STACK`, or the file in this folder.
  */
 export function storePlace(options: StoreOptions, terminal: Terminal): StorePlace {
   const { env, clock } = terminal;
@@ -134,7 +134,7 @@ function onTable(
   });
 }
 
-/** An empty variable counts as one that is not set. */
+/** Returns a variable that has a value; an empty one counts as not set. */
 function present(value: string | undefined): string | undefined {
   return value === "" ? undefined : value;
 }

@@ -12,7 +12,7 @@ const BAR_GOOD = 10;
 const BAR_MIN = 3;
 /** Between the parts of a line. */
 const GAP = "  ";
-/** The longest time that is shown, with what stands before it. */
+/** Length of the longest time that is shown, with the words before it. */
 const FULL_IN_LENGTH = "full in 59 min 59 s".length;
 const DEBT = "debt";
 const LOW = 0.2;
@@ -42,7 +42,7 @@ export function statusJson(status: LimitStatus) {
 
 /** How the lines of a picture are laid out. It depends on limits only, so that nothing moves. */
 interface Layout {
-  /** Names stand on lines of their own, because the numbers do not fit next to them. */
+  /** Names are on lines of their own, because the numbers do not fit next to them. */
   readonly stacks: boolean;
   readonly names: number;
   readonly bar: number;
@@ -52,13 +52,15 @@ interface Layout {
   readonly words: number;
 }
 
-/** A block for each entity: its own limits first, then those of the parents it cascades to. */
+/**
+ * Draws a block for each entity: its own limits first, then those of the parents it cascades to.
+ */
 export function bars(
   statuses: readonly LimitStatus[],
   look: {
     readonly palette: Palette;
     readonly columns: number;
-    /** What stands above the limits of an entity, instead of its name. */
+    /** Returns the text above the limits of an entity, instead of its name. */
     readonly heading?: (entityId: string) => string;
   },
 ): string {
@@ -104,7 +106,7 @@ function layoutOf(statuses: readonly LimitStatus[], columns: number): Layout {
 function line(status: LimitStatus, layout: Layout, palette: Palette): string {
   const { limitName, available } = status;
   const tail = tailOf(status, layout, palette);
-  // The bar of a debt is empty: where the word has no room behind the amount, it stands there.
+  // The bar of a debt is empty: where the word has no room behind the amount, the bar shows it.
   const word = available < 0 && tail === "" ? DEBT : "";
   const bar = layout.bar === 0 ? [] : [barOf(status, layout.bar, palette, word)];
   const parts = [
@@ -137,8 +139,8 @@ function amountText({ available, limit }: Pick<LimitStatus, "available" | "limit
 }
 
 /**
- * The rate of the refill, whether there is a debt, and how long the refill takes. Where they do not
- * fit the rate is left out, then the time: half a number would be another number.
+ * Returns the rate of the refill, whether there is a debt, and the time to refill. Where they do
+ * not fit, the rate is left out, then the time: half a number would be another number.
  */
 function tailOf(status: LimitStatus, { showsRate, words }: Layout, palette: Palette): string {
   const { available, limit, fullAfterSeconds } = status;

@@ -44,7 +44,7 @@ export function chart(amounts: readonly number[], axis: Axis, columns: number): 
   return lines.map((line) => line.trimEnd()).join("\n");
 }
 
-/** As many amounts as there are columns: all of them, or averages of several. */
+/** Returns as many amounts as there are columns: all of them, or averages of several. */
 export function fitted(series: readonly number[], width: number): readonly number[] {
   if (series.length <= width) return series;
   return Array.from({ length: width }, (_, at) => {
@@ -54,13 +54,13 @@ export function fitted(series: readonly number[], width: number): readonly numbe
   });
 }
 
-/** At least one row on either side of zero. */
+/** Returns the rows above zero, which leave at least one on either side. */
 function rowsAbove(top: number, bottom: number): number {
   const share = Math.round((HEIGHT * top) / (top - bottom));
   return Math.min(HEIGHT - 1, Math.max(1, share));
 }
 
-/** The number in the middle of the axis, where it is a whole one or rounding does not show. */
+/** Returns the number in the middle of the axis, if it is whole or rounding does not show. */
 function middleOf(top: number): string {
   return top >= 20 || top % 2 === 0 ? withThousands(Math.round(top / 2)) : "";
 }
@@ -73,12 +73,12 @@ function cellAbove(share: number, rows: number, below: number): string {
   return EIGHTHS[Math.min(8, Math.max(least, eighths))] ?? " ";
 }
 
-/** One cell stays free between two columns, where there are enough of them. */
+/** Returns a column of cells; one cell stays free between two, where there are enough of them. */
 function column(cell: string, cells: number): string {
   return cells === 1 ? cell : `${cell.repeat(cells - 1)} `;
 }
 
-/** The times under the ends of the axis; the last one only where both have room. */
+/** Returns the times under the ends of the axis; the last one only where both have room. */
 function timeLine({ first, last }: Axis, drawn: number, room: number): string {
   const length = Math.max(drawn, first.length);
   const gap = length - first.length - last.length;

@@ -16,7 +16,7 @@ export class Drawing {
     this.#terminal = terminal;
   }
 
-  /** The picture ends with a line end. */
+  /** Draws a picture, which ends with a line end, over the last one. */
   draw(picture: string): void {
     const { out, isTerminal, columns, rows = Number.POSITIVE_INFINITY } = this.#terminal;
     if (!isTerminal) {
@@ -36,14 +36,16 @@ export class Drawing {
     this.#lines = lines.length;
   }
 
-  /** The last picture stays, and the terminal is as it was. */
+  /** Leaves the last picture on the screen and restores the terminal. */
   leave(): void {
     if (this.#lines > 0) this.#terminal.out(SHOW_CURSOR);
     this.#lines = 0;
   }
 }
 
-/** The part of a line that fits, with all of its colours, because the last one ends them. */
+/**
+ * Returns the part of a line that fits, with all of its colours, because the last one ends them.
+ */
 export function clipped(line: string, columns: number): string {
   let room = columns;
   return line

@@ -35,18 +35,18 @@ export function limitText(limit: Limit): string {
   return `${limit.name}: ${rateText(limit)}${burst}${soft}`;
 }
 
-/** `10,000/min`. */
+/** Returns `10,000/min`. */
 export function rateText(limit: Limit): string {
   const period = String(limit).split(":")[1]?.split("/")[1]?.split(" ")[0] ?? "";
   return `${withThousands(limit.refillAmount)}/${period}`;
 }
 
-/** One line each, indented. */
+/** Returns one indented line for each limit. */
 export function limitLines(limits: readonly Limit[]): string {
   return limits.map((limit) => `  ${limitText(limit)}`).join("\n");
 }
 
-/** `1 limit`, `2 limits`. */
+/** Returns `1 limit`, `2 limits`. */
 export function counted(count: number, word: string): string {
   return `${withThousands(count)} ${word}${count === 1 ? "" : "s"}`;
 }

@@ -20,12 +20,12 @@ export function decimalNumber(min: number, max: number): (text: string) => numbe
 
 const THOUSANDS = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 
-/** `15,000`: the same on every machine, whatever its language. */
+/** Returns `15,000`, on every machine, whatever its language. */
 export function withThousands(value: number): string {
   return THOUSANDS.format(value);
 }
 
-/** `7 s`, `2 min 5 s`, `3 h 10 min`: rounded up, because it is a time to wait. */
+/** Returns `7 s`, `2 min 5 s`, `3 h 10 min`: rounded up, because it is a time to wait. */
 export function duration(seconds: number): string {
   if (!Number.isFinite(seconds)) return "never";
   if (seconds < 10) return `${(Math.ceil(seconds * 10) / 10).toFixed(1)} s`;

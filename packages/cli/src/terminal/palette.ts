@@ -21,7 +21,9 @@ export const PLAIN: Palette = {
   faint: plain,
 };
 
-/** Whether to colour is decided below, so nothing here looks at the environment. */
+/**
+ * Always coloured: `paletteFor` decides whether to colour, so nothing here reads the environment.
+ */
 const colours = pc.createColors(true);
 
 export const COLOURED: Palette = {

@@ -57,7 +57,7 @@ export function processTerminal(): Terminal {
   };
 }
 
-/** A question on the terminal; it goes to stderr, because stdout is for results. */
+/** Asks a question on the terminal, through stderr, because stdout is for results. */
 async function prompt(question: string): Promise<boolean> {
   const { confirm, isCancel } = await import("@clack/prompts");
   const answer = await confirm({ message: question, initialValue: false, output: process.stderr });
@@ -66,7 +66,7 @@ async function prompt(question: string): Promise<boolean> {
   return answer;
 }
 
-/** The first line of what is piped in: `yes | zae-limiter …`. */
+/** Reads the first line that is piped in: `yes | zae-limiter …`. */
 async function readAnswer(question: string): Promise<boolean | undefined> {
   process.stderr.write(`${question} [y/N] `);
   const lines = createInterface({ input: process.stdin });

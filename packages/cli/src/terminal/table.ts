@@ -10,7 +10,7 @@ export function right(title: string): Column {
   return { title, align: "right" };
 }
 
-/** Returns rows under their titles; `paint` gives titles the look of a heading. */
+/** Returns rows under their titles; `paint` formats titles as headings. */
 export async function table(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],

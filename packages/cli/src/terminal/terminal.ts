@@ -3,7 +3,7 @@
 import type { Clock, Timer } from "@zae-limiter/limiter/base/time.ts";
 import type { Palette } from "./palette.ts";
 
-/** What can end a command early. `SIGPIPE` means that its output is not read any more. */
+/** Events that end a command early. `SIGPIPE` means that its output is not read any more. */
 export type Interruption = "SIGINT" | "SIGTERM" | "SIGHUP" | "SIGPIPE";
 
 export interface Terminal {

@@ -13,16 +13,16 @@ const CONTROL_AND_LINES = /[\u0000-\u001f\u007f-\u009f]/g;
 /** The colours of the palette; the brackets keep them when a text is split by them. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it finds control characters.
 const OWN_COLOURS = /(\u001b\[(?:1|2|22|31|32|33|39)m)/;
-/** What a drawing and a line of progress write apart from any text. */
+/** Cursor moves that a drawing and a line of progress write apart from any text. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it finds control characters.
 const OWN_MOVES = /^(?:\r\u001b\[K|\u001b\[\?25[lh]|\u001b\[\d+A\u001b\[J)$/;
 
-/** One value in a line: without colours, tabs and line ends. */
+/** Returns one value for a line: without colours, tabs and line ends. */
 export function visible(text: string): string {
   return text.replace(CONTROL_AND_LINES, escaped);
 }
 
-/** The same terminal, on which only our own colours and moves have an effect. */
+/** Returns a terminal on which only our own colours and moves have an effect. */
 export function guarded(terminal: Terminal): Terminal {
   const through = (write: (text: string) => void) => (text: string) => write(guardedText(text));
   return {

@@ -6,7 +6,7 @@ const INTERVAL_MS = 1000;
 /** Proxies close connections that say nothing for long. */
 const SILENT_TICKS_MAX = 15;
 
-/** Something to tell, under the name of an event. */
+/** Returns data to send to pages, under the name of an event. */
 export type Teller = () => Promise<readonly [event: string, data: unknown]>;
 
 /** Returns a response that asks the tellers every second until the page is closed. */

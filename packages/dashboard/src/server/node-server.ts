@@ -52,7 +52,7 @@ async function answer(
   outgoing.writeHead(response.status, [...response.headers].flat());
   if (response.body === null || incoming.method === "HEAD") outgoing.end();
   else {
-    // The page may be closed at any time. The stream is told so; there is nothing else to do.
+    // The page may be closed at any time; the stream then ends, and there is nothing else to do.
     await pipeline(Readable.fromWeb(response.body as ReadableStream), outgoing).catch(() => {});
   }
 }

@@ -1,4 +1,4 @@
-/** What the dashboard refuses in a real browser, and what it does with many entities. */
+/** Tests what the dashboard refuses in a real browser, and what it does with many entities. */
 
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { Entity } from "@zae-limiter/limiter/domain/entity.ts";

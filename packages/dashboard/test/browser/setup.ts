@@ -8,7 +8,7 @@ import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { TestProject } from "vitest/node";
 
-/** Where Chromium is, or why there is none. */
+/** The path of Chromium, or why there is none. */
 export type FoundBrowser = { readonly path: string } | { readonly skipped: string };
 
 declare module "vitest" {

@@ -1,4 +1,4 @@
-/** What the tests of the dashboard's handler share: requests as a browser sends them. */
+/** Shared by tests of the dashboard's handler: requests as a browser sends them. */
 
 import { dashboard } from "@zae-limiter/dashboard/dashboard.ts";
 import type { DashboardOptions } from "@zae-limiter/dashboard/options.ts";
@@ -9,7 +9,7 @@ export const ORIGIN = "http://127.0.0.1:4983";
 
 export interface Answer {
   readonly status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of any form.
+  // biome-ignore lint/suspicious/noExplicitAny: tests read answers of any form.
   readonly body: any;
 }
 

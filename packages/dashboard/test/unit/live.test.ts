@@ -1,4 +1,4 @@
-/** What the dashboard tells while it is open. */
+/** Tests the events of the dashboard while it is open. */
 
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { expect, test } from "vitest";

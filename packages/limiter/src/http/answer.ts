@@ -17,7 +17,7 @@ const PROBLEM_TYPES = "https://iana.org/assignments/http-problem-types";
 const PROBLEM_JSON = "application/problem+json";
 const JSON_TYPE = "application/json";
 const TEXT_TYPE = "text/plain; charset=utf-8";
-/** What a client is told to wait while the store cannot answer. */
+/** Seconds after which a client may retry while the store cannot answer. */
 const UNAVAILABLE_RETRY_SECONDS = 1;
 
 const NAME_PATTERN = /^[\w!#$%&'*+.^`|~-]+$/;
@@ -26,7 +26,7 @@ const VALUE_PATTERN = /^[\t\x20-\x7e\x80-\xff]*$/;
 /** Headers that say where a body ends. One that is wrong breaks the connection. */
 const FRAMING_PATTERN = /^(?:content-length|transfer-encoding)$/i;
 
-/** 429; 413 for a request that no wait can make fit. */
+/** Returns 429, or 413 for a request that no wait can make fit. */
 export function refusedAnswer(
   refusal: Refusal,
   exposeParents: boolean,
@@ -46,23 +46,23 @@ export function refusedAnswer(
   return problem(429, title, more, [...headers, retryAfter], "#quota-exceeded");
 }
 
-/** 401: the request has no key. */
+/** Returns 401: the request has no key. */
 export function anonymousAnswer(): Answer {
   const detail = "The request names no key that a limit could count for.";
   return problem(401, "Unauthorized", { detail }, [{ name: "www-authenticate", value: "Bearer" }]);
 }
 
-/** 403: an operator has switched the resource off; a retry does not help. */
+/** Returns 403: an operator has switched the resource off; a retry does not help. */
 export function disabledAnswer(): Answer {
   return problem(403, "Forbidden", { detail: "This resource is switched off." });
 }
 
-/** 500: a function of the options failed, and no framework is there to answer for it. */
+/** Returns 500: a function of the options failed, and no framework answers for it. */
 export function failedAnswer(): Answer {
   return problem(500, "Internal Server Error");
 }
 
-/** 503: the store cannot answer, and `onUnavailable` is `block`. */
+/** Returns 503: the store cannot answer, and `onUnavailable` is `block`. */
 export function unavailableAnswer(): Answer {
   const title = "Request cannot be satisfied due to temporary server capacity constraints";
   const more = { detail: "The rate limiter cannot reach its store.", "violated-policies": [] };
@@ -70,7 +70,7 @@ export function unavailableAnswer(): Answer {
   return problem(503, title, more, [retryAfter], "#temporary-reduced-capacity");
 }
 
-/** The default answer with the parts that the option `refused` replaces, once they are checked. */
+/** Returns the default answer with the checked parts that the option `refused` replaces. */
 export function replacedAnswer(answer: Answer, replacement: RefusedAnswer | undefined): Answer {
   if (replacement === undefined) return answer;
   checkOptions("refused", replacement, "an object like { status: 429, headers: {}, body: 'wait' }");
@@ -96,7 +96,7 @@ export function replacedAnswer(answer: Answer, replacement: RefusedAnswer | unde
   };
 }
 
-/** JSON has no text for functions and symbols, and throws for cycles and for big integers. */
+/** Returns a body as JSON, which has no functions and symbols, no cycles and no big integers. */
 function jsonOf(body: unknown): string {
   let cause: unknown;
   try {
@@ -126,7 +126,7 @@ function checkHeader(name: string, value: unknown): void {
   );
 }
 
-/** `type` names a problem of the IANA registry. */
+/** Returns an answer with problem details; `type` names a problem of the IANA registry. */
 function problem(
   status: number,
   title: string,

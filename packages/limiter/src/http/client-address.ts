@@ -35,7 +35,7 @@ export function addressId(address: string, ipv6Subnet: number): string {
   return `${groups.join(":")}-${ipv6Subnet}`;
 }
 
-/** The IPv4 address in `::ffff:a.b.c.d` and `::ffff:0:a.b.c.d`; `undefined` for any other one. */
+/** Returns the IPv4 address in `::ffff:a.b.c.d` and `::ffff:0:a.b.c.d`; `undefined` for others. */
 function unmappedOf(groups: readonly number[]): string | undefined {
   const [high = 0, low = 0] = groups.slice(-2);
   const prefix = groups.slice(0, -2).join(":");
@@ -43,7 +43,7 @@ function unmappedOf(groups: readonly number[]): string | undefined {
   return [high >> 8, high & 0xff, low >> 8, low & 0xff].join(".");
 }
 
-/** The URL parser knows every spelling of an IPv6 address and leaves one. */
+/** Returns the groups of an IPv6 address; the URL parser reduces all spellings to one. */
 function groupsOf(address: string): number[] {
   const shortest = new URL(`http://[${address}]`).hostname.slice(1, -1);
   const [head = "", tail] = shortest.split("::");

@@ -1,9 +1,9 @@
-/** What an HTTP middleware reports about itself, and how it reaches the listener of its user. */
+/** The events of an HTTP middleware, and how they reach the listener of its user. */
 
 /**
  * One decision about a request. `observed` is a request that `mode: "observe"` let through although
  * a limit refused it; `degraded` is one that was let through uncounted, because the store could not
- * answer. `commit_failed` tells of a lease whose end could not be written.
+ * answer. `commit_failed` reports a lease whose end could not be written.
  *
  * @example
  * ```ts
@@ -36,7 +36,7 @@ export class Reporter {
     this.#listener = listener;
   }
 
-  /** Tells the listener; without one, warns of a lease that could not be ended. */
+  /** Notifies the listener; without one, warns of a lease that could not be ended. */
   tell(type: HttpEvent["type"], told: Omit<HttpEvent, "type">): void {
     if (this.#listener !== undefined) this.#hand({ type, ...told }, this.#listener);
     else if (type === "commit_failed") {
@@ -47,7 +47,7 @@ export class Reporter {
     }
   }
 
-  /** The user's listener must not fail a request. */
+  /** Calls the listener of the user, which must not fail a request. */
   #hand(event: HttpEvent, listener: (event: HttpEvent) => void): void {
     try {
       listener(event);

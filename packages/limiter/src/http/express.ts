@@ -38,7 +38,7 @@ export type ExpressRequest = IncomingMessage & {
   readonly ip?: string | undefined;
   /** Set by Express and Connect, which have error handling of their own. */
   readonly originalUrl?: string | undefined;
-  /** The same as `leaseOf(request)`. */
+  /** The lease that `leaseOf(request)` returns. */
   lease?: Lease | undefined;
 };
 
@@ -181,8 +181,9 @@ function isGone(response: ServerResponse): boolean {
 }
 
 /**
- * `close` comes once for each response: after it was sent, and when the client has hung up. Express
- * tells a middleware nothing of a handler that threw; it answers such a request with 500 or more.
+ * Ends the passage on `close`, which comes once for each response: after it was sent, and when the
+ * client has hung up. Express does not notify a middleware of a handler that threw; it answers such
+ * a request with 500 or more.
  */
 function end(response: ServerResponse, passage: Passage): void {
   const status = response.statusCode;

@@ -28,7 +28,7 @@ export type { HttpEvent } from "./events.ts";
 export type { HeaderStyle } from "./headers.ts";
 export type { Outcome, RefusedAnswer } from "./options.ts";
 
-/** What this plugin needs of Fastify's request. */
+/** The parts of Fastify's request that this plugin needs. */
 export interface FastifyRequestLike {
   /** The client's address by the rules of Fastify's `trustProxy`. */
   readonly ip: string;
@@ -36,9 +36,9 @@ export interface FastifyRequestLike {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }
 
-/** What this plugin needs of Fastify's reply. */
+/** The parts of Fastify's reply that this plugin needs. */
 export interface FastifyReplyLike {
-  /** The response of `node:http`, which tells when the client has gone. */
+  /** The response of `node:http`, which reports when the client has gone. */
   readonly raw: Closable & {
     readonly writableEnded: boolean;
     readonly writableFinished: boolean;
@@ -70,7 +70,7 @@ declare module "fastify" {
   }
 }
 
-/** What this plugin needs of a Fastify instance. */
+/** The parts of a Fastify instance that this plugin needs. */
 export interface FastifyLike<R extends FastifyRequestLike = FastifyRequestLike> {
   /** Returns whether requests already have a property of that name. */
   hasRequestDecorator(name: string): boolean;
@@ -92,7 +92,7 @@ export type RequestHook = "onRequest" | "preParsing" | "preValidation" | "preHan
 
 /** Options of the plugin; see the table in docs/guide/http.md. */
 export interface HttpOptions<R extends FastifyRequestLike = FastifyRequest> extends Options<R> {
-  /** Default `onRequest`; take `preHandler` where `entityId` or `consume` look at the body. */
+  /** Default `onRequest`; take `preHandler` where `entityId` or `consume` read the body. */
   readonly hook?: RequestHook;
 }
 
@@ -226,7 +226,9 @@ function isGone({ raw }: FastifyReplyLike): boolean {
   return (raw.destroyed ?? raw.stream?.destroyed ?? true) || isCutOff(raw);
 }
 
-/** `close` comes once for each response: after it was sent, and when the client has hung up. */
+/**
+ * Ends the passage on `close`, which comes once: after the response, or when the client hung up.
+ */
 function end(request: object, reply: FastifyReplyLike, passage: Passage): void {
   const { raw } = reply;
   const { statusCode: status, writableEnded } = raw;
@@ -242,7 +244,7 @@ function end(request: object, reply: FastifyReplyLike, passage: Passage): void {
 
 /**
  * Calls `done` after the handler has answered: Fastify does not end a response whose client has
- * gone. A hook would tell as well, and would cost every request.
+ * gone. A hook would do as well, and would cost every request.
  */
 function onceSent(reply: FastifyReplyLike, done: () => void): void {
   const { send } = reply;

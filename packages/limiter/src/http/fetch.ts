@@ -91,7 +91,7 @@ export function leaseOf(request: Request): Lease | undefined {
   return leaseOfRequest(request);
 }
 
-/** Any class of responses will do: runtimes and frameworks have their own. */
+/** Checks a response of any class: runtimes and frameworks have their own. */
 function checkResponse(response: unknown): Response {
   const { body, bodyUsed, headers, status } = (response ?? {}) as Partial<Response>;
   if (

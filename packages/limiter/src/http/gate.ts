@@ -1,6 +1,6 @@
 /**
  * The decision about one request, the same for every framework: which entity consumes what, and
- * what the response says about it. Adapters tell it of a request, carry out what it says, and end
+ * what the response says about it. Adapters pass a request to it, carry out its decision, and end
  * the passage when the response has ended.
  */
 
@@ -38,7 +38,7 @@ export interface Passed {
   readonly passage?: Passage;
 }
 
-/** What to do with the request. */
+/** The way that a request takes. */
 export type Entry =
   | Passed
   /** Send this instead of calling the handler. */
@@ -46,7 +46,7 @@ export type Entry =
   /** The client went away while it waited: there is no one to answer. */
   | { readonly kind: "gone" };
 
-/** Whether the request may go on at once. A field tells faster than a walk along the prototypes. */
+/** Returns whether the request may continue at once. A field is read faster than prototypes. */
 export function isPassed(entry: Entry | Promise<Entry>): entry is Passed {
   return (entry as Partial<Passed>).kind === "passed";
 }
@@ -168,12 +168,12 @@ export class Gate<R extends object, C = undefined> {
     return this.#decided(request, limiter, target, decision, signal);
   }
 
-  /** What the limiter is asked for. A limiter looks at each field, so most requests have few. */
+  /** Returns the request to the limiter. A limiter reads each field, so most requests have few. */
   #request({ entityId, resource }: Target, consume: Amounts, signal?: AbortSignal): AcquireRequest {
     const { limits, missingLimits, observes } = this.#options;
     if (this.#isPlain) return { entityId, resource, consume, limits };
     const maxWaitSeconds = this.#waits ? this.#options.maxWaitSeconds : undefined;
-    // A middleware that only observes must not stand in the way of a request during an outage.
+    // A middleware that only observes must not block a request during an outage.
     const onUnavailable = observes ? "allow" : this.#options.onUnavailable;
     return {
       entityId,

@@ -1,5 +1,5 @@
 /**
- * Response headers that tell a client what is left, in the style of the newest IETF draft
+ * Response headers that show a client what is left, in the style of the newest IETF draft
  * (draft-ietf-httpapi-ratelimit-headers-10), of its older versions, and of two vendors.
  */
 
@@ -24,9 +24,9 @@ export interface Header {
   readonly isList?: true;
 }
 
-/** What headers are made of. */
+/** The facts that headers are made of. */
 export interface HeaderSource {
-  /** Those that may be shown: of the entity itself, and of ancestors where they are exposed. */
+  /** Statuses that may be shown: of the entity itself, and of ancestors where they are exposed. */
   readonly statuses: readonly LimitStatus[];
   /** Epoch milliseconds, for the styles in `TELLS_TIME`. */
   readonly nowMs: number;
@@ -127,7 +127,7 @@ function openaiHeaders(
 /** Limits that count tokens, by the names that are common for them. */
 const TOKENS_PATTERN = /^[io]?tp[smhd]$|token/i;
 
-/** What `draft` says of some limits whatever their balances. */
+/** The part of `draft` that does not depend on balances. */
 interface Description {
   readonly limits: readonly Limit[];
   readonly policy: Header;
@@ -207,7 +207,7 @@ function waitParameter(status: LimitStatus, oneToken: string): string {
   return available >= limit.capacity ? FULL : oneToken;
 }
 
-/** A bucket in debt has nothing left. */
+/** Returns the tokens left; a bucket in debt has none. */
 function left({ available }: LimitStatus): number {
   return Math.max(0, available);
 }
@@ -216,7 +216,7 @@ function windowOf({ limit }: LimitStatus): string {
   return `${limit.capacity};w=${limit.refillPeriodSeconds}`;
 }
 
-/** The limit with the smallest share left; the first of equals. */
+/** Returns the limit with the smallest share left; the first of equals. */
 function scarcestOf(statuses: readonly LimitStatus[]): LimitStatus {
   return statuses.reduce((scarcest, status) =>
     status.available / status.limit.capacity < scarcest.available / scarcest.limit.capacity
@@ -234,7 +234,7 @@ function fullInSeconds(status: LimitStatus): number {
   return Math.ceil(fullInMs(status) / 1000);
 }
 
-/** A duration as OpenAI writes it: `120ms`, `6s`, `1m30s`, `2h0m5s`. */
+/** Returns a duration as OpenAI writes it: `120ms`, `6s`, `1m30s`, `2h0m5s`. */
 function duration(milliseconds: number): string {
   if (milliseconds < 1000) return `${milliseconds}ms`;
   const seconds = Math.ceil(milliseconds / 1000);
@@ -244,7 +244,9 @@ function duration(milliseconds: number): string {
   return minutes > 0 ? `${minutes}m${rest}` : rest;
 }
 
-/** A string of a structured field. Names of limits and ids of entities are visible ASCII. */
+/**
+ * Returns a string of a structured field. Names of limits and ids of entities are visible ASCII.
+ */
 function quoted(text: string): string {
   return `"${text.replace(/["\\]/g, "\\$&")}"`;
 }

@@ -29,14 +29,14 @@ export type { HttpEvent } from "./events.ts";
 export type { HeaderStyle } from "./headers.ts";
 export type { Outcome, RefusedAnswer } from "./options.ts";
 
-/** What this middleware needs of Hono's `Context`. */
+/** The parts of Hono's `Context` that this middleware needs. */
 export interface HonoContext {
   readonly req: { readonly raw: Request };
   /** The bindings of the runtime, where Node.js, Bun and Deno have the client's address. */
   readonly env: unknown;
   /** The response, once there is one. */
   res: Response;
-  /** What a handler threw: Hono answers it before the middleware sees it. */
+  /** The error of a handler: Hono answers it before the middleware sees it. */
   readonly error: Error | undefined;
   /** Contexts differ in the names of their variables. */
   set(name: never, value: never): void;
@@ -135,7 +135,7 @@ async function handled(
   }
 }
 
-/** The headers of a response that came from `fetch` cannot be changed, so it is copied. */
+/** Sets headers; a response that came from `fetch` cannot be changed, so it is copied. */
 function setHeaders(context: HonoContext, headers: readonly Header[]): void {
   if (headers.length === 0 || !isCopyable(context.res)) return;
   try {
@@ -174,7 +174,7 @@ function isGone(outgoing: NonNullable<NodeBindings["outgoing"]>): boolean {
   return outgoing.closed || isCutOff(outgoing);
 }
 
-/** On Node.js by the response of the server, which knows of hang-ups; elsewhere by the body. */
+/** Ends the passage: on Node.js with the response of the server, elsewhere with the body. */
 async function endWithResponse(context: HonoContext, passage: Passage): Promise<void> {
   const { status } = context.res;
   const threw = context.error !== undefined;
@@ -192,8 +192,8 @@ async function endWithResponse(context: HonoContext, passage: Passage): Promise<
 }
 
 /**
- * Hono merges the headers of the response that is replaced into the new one, and would double the
- * lists among them; its setter takes `undefined` to let go of the old response first.
+ * Replaces the response. Hono merges the headers of the old one into the new one, and would double
+ * the lists among them; its setter takes `undefined` to let go of the old response first.
  */
 function replace(context: HonoContext, response: Response): void {
   (context as { res: Response | undefined }).res = undefined;

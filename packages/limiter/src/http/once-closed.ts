@@ -1,9 +1,9 @@
 /**
  * Notices the end of a response of `node:http`: it was sent, or its connection is gone; and that a
- * handler is done with a response whose client has gone, of which no event tells.
+ * handler is done with a response whose client has gone, for which there is no event.
  *
  * A client may send the next request before the answer to the last one is there. The responses that
- * wait behind others have no socket yet, and hear nothing when the connection closes.
+ * wait behind others have no socket yet, and get no event when the connection closes.
  */
 
 import { share } from "./shared-listener.ts";
@@ -14,7 +14,7 @@ interface Connection {
   on(event: "close", listener: () => void): unknown;
 }
 
-/** What a response needs for it. */
+/** The parts of a response that this file needs. */
 export interface Closable {
   /** `null` while the response waits behind others, and after it was sent. */
   readonly socket?: object | null | undefined;
@@ -24,7 +24,7 @@ export interface Closable {
   listenerCount(event: "close"): number;
 }
 
-/** A response that tells how far it was sent. */
+/** A response that reports how far it was sent. */
 interface Sendable extends Closable {
   readonly writableFinished: boolean;
   /** Only over HTTP/2. */

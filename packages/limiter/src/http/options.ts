@@ -67,7 +67,7 @@ export interface HttpOptions<R> {
   readonly entityId?: (
     request: R,
   ) => string | null | undefined | Promise<string | null | undefined>;
-  /** Bits of an IPv6 address that tell clients apart. Default 56. */
+  /** Bits of an IPv6 address that identify a client. Default 56. */
   readonly ipv6Subnet?: number;
   /** The entity of requests without a key; without it they get 401. */
   readonly anonymous?: string;

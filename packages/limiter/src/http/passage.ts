@@ -14,7 +14,7 @@ export interface PassageRules {
   readonly timer: Timer;
   readonly refundWhen: (outcome: Outcome) => boolean;
   readonly refundsErrors: boolean;
-  /** Told when the end of the lease could not be written: the response is gone by then. */
+  /** Called when the end of the lease could not be written: the response is gone by then. */
   readonly endFailed: (target: Target, error: unknown) => void;
 }
 
@@ -68,7 +68,7 @@ export class Passage {
     }
   }
 
-  /** A function that fails does not decide for a refund. */
+  /** Returns whether tokens are refunded; a function that fails does not decide for a refund. */
   #wantsRefund(outcome: Outcome): boolean {
     try {
       return this.#rules.refundWhen(outcome);
@@ -79,9 +79,9 @@ export class Passage {
   }
 
   /**
-   * Called when the client has gone while the handler is still at work. The handler may not notice,
-   * and what it settles afterwards counts; the adapter calls `end` when the handler is done. A
-   * handler that never says so loses the lease after a minute.
+   * Writes the corrections so far when the client has gone while the handler is still at work. The
+   * handler may not notice, and corrections that it makes afterwards count; the adapter calls `end`
+   * when the handler is done. A handler that never says so loses the lease after a minute.
    */
   async hangUp(status: number): Promise<void> {
     if (this.#isEnded) return;
@@ -108,7 +108,7 @@ export class Passage {
     return true;
   }
 
-  /** A handler may have ended the lease itself; then there is nothing left to do. */
+  /** Refunds the lease, unless the handler has ended it itself. */
   async #rollback(): Promise<void> {
     try {
       await this.lease.rollback();

@@ -6,7 +6,9 @@
 /** The callbacks of each source that has a listener of ours. */
 const callbacks = new WeakMap<object, Set<() => void>>();
 
-/** Calls `callback` when the source tells `listen`'s listener. Returns what ends that. */
+/**
+ * Calls `callback` when the source calls `listen`'s listener. Returns a function that stops this.
+ */
 export function share(
   source: object,
   listen: (listener: () => void) => void,

@@ -33,7 +33,7 @@ export function isCopyable({ status }: Response): boolean {
   return status >= 200;
 }
 
-/** What Deno and Bun pass with a request: an object of the connection, or the server. */
+/** An object that Deno and Bun pass with a request: the connection, or the server. */
 interface ConnectionInfo {
   readonly remoteAddr?: { readonly hostname?: string };
   requestIP?(request: Request): { readonly address: string } | null;

@@ -42,7 +42,7 @@ export interface ApplyOptions {
   readonly waitMs?: number;
   /** Stops between two changes; what was done is recorded. */
   readonly signal?: AbortSignal;
-  /** Told of each change when it is done or has failed. */
+  /** Called with each change when it is done or has failed. */
   readonly onChange?: (change: LimitChange, error?: ZaeLimiterError) => void;
 }
 
@@ -57,7 +57,7 @@ export interface ApplyResult {
   readonly unrecorded?: ZaeLimiterError;
 }
 
-/** What an apply would do now. Reads, and changes nothing. */
+/** Plans what an apply would do now. Reads, and changes nothing. */
 export async function planManifest(repo: Repository, manifest: Manifest): Promise<LimitPlan> {
   const { records } = repo[INTERNALS];
   return planFor(records, manifest, await readManaged(records));
@@ -107,7 +107,7 @@ interface Outcome extends Omit<ApplyResult, "plan" | "unrecorded"> {
   readonly lost?: ZaeLimiterError;
 }
 
-/** One after the other: every change counts the config version up, so that two would collide. */
+/** Makes the changes one after the other: each raises the config version, so two would collide. */
 async function carryOut(
   repo: Repository,
   changes: readonly LimitChange[],
@@ -179,7 +179,7 @@ async function removeLimits(
   return limits.deleteEntity(target.entityId, { ...by, resource });
 }
 
-/** The flags of a level become what is declared, and only those that differ are written. */
+/** Sets the flags of a level as declared; only those that differ are written. */
 async function keepFlags(
   limits: SwitchRecords,
   target: FlaggedTarget,
@@ -226,8 +226,8 @@ function beginning(record: ManagedRecord, plan: LimitPlan): Content {
 }
 
 /**
- * After the last change: only what succeeded is managed. What failed may have been written all the
- * same and stays in doubt; what was not attempted certainly was not written.
+ * Returns the record after the last change: only successful changes are managed. A failed change
+ * may have been written and stays in doubt; one that was not attempted certainly was not.
  */
 export function ending(record: ManagedRecord, plan: LimitPlan, carried: Carried): Content {
   const { applied, skipped } = carried;
@@ -246,7 +246,7 @@ export function ending(record: ManagedRecord, plan: LimitPlan, carried: Carried)
   };
 }
 
-/** The most that an apply of this plan may have to remember. */
+/** Returns the most that an apply of this plan may have to remember. */
 function allRemembered(record: ManagedRecord, plan: LimitPlan): Content {
   const all = [
     ...record.targets,
@@ -257,7 +257,7 @@ function allRemembered(record: ManagedRecord, plan: LimitPlan): Content {
   return { ...contentOf(record), targets: without(all, []), unsettled: [] };
 }
 
-/** Without the run of an apply, which is over or about to begin. */
+/** Returns the content of a record without the run of an apply, which is over or about to begin. */
 function contentOf(record: ManagedRecord): Content {
   const { targets, unsettled, fingerprint, lastApplied } = record;
   return defined({ targets, unsettled, fingerprint, lastApplied });

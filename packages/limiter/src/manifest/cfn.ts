@@ -13,7 +13,7 @@ import { InvalidManifestError } from "./problem.ts";
 const CFN_RESOURCE_TYPE = "Custom::ZaeLimiterLimits";
 const LOGICAL_ID = "TenantLimits";
 
-/** What each property is called in a manifest. */
+/** The name of each property in a manifest. */
 const PROPERTY_NAMES: ReadonlyMap<string, string> = new Map([
   ["Namespace", "namespace"],
   ["System", "system"],
@@ -29,7 +29,7 @@ const PROPERTY_NAMES: ReadonlyMap<string, string> = new Map([
   ["Cascade", "cascade"],
 ]);
 
-/** A template with one resource, which keeps the limits of a namespace as the manifest has them. */
+/** Returns a template with one resource, which keeps the limits of a namespace as declared. */
 export function cfnTemplate(manifest: Manifest, stackName: string): string {
   const Properties = {
     ServiceToken: { "Fn::ImportValue": `${stackName}-ProvisionerArn` },
@@ -48,7 +48,7 @@ export function cfnTemplate(manifest: Manifest, stackName: string): string {
 }
 
 /**
- * The manifest in the properties of such a resource. Those that say where it goes (`ServiceToken`,
+ * Returns the manifest in the properties of such a resource. Those that say where it goes (`ServiceToken`,
  * `ServiceTimeout`, `TableName`, `NamespaceId`) are no part of it. Throws `InvalidManifestError`.
  */
 export function manifestFromProperties(properties: Readonly<Record<string, unknown>>): Manifest {
@@ -74,19 +74,19 @@ function renamed(value: unknown, kind: "fields" | "names"): unknown {
   );
 }
 
-/** The value of a number or a flag; `undefined` for everything else. */
+/** Returns the value of a number or a flag; `undefined` for everything else. */
 function known(name: string, value: unknown): unknown {
   if (NUMBERS.has(name)) return wholeNumber(value);
   if (!FLAGS.has(name)) return undefined;
   return value === "true" || value === "false" ? value === "true" : value;
 }
 
-/** CloudFormation hands every number over as text. */
+/** Returns a whole number from text: CloudFormation passes every number as text. */
 function wholeNumber(value: unknown): unknown {
   return typeof value === "string" && /^[0-9]+$/.test(value) ? Number(value) : value;
 }
 
-/** The data of a manifest, with fields as CloudFormation calls them; maps keep their names. */
+/** Returns the data of a manifest with the field names of CloudFormation; maps keep their names. */
 function propertiesOf(data: unknown): unknown {
   if (data instanceof Map) {
     return new Map([...data].map(([name, part]) => [name, propertiesOf(part)]));

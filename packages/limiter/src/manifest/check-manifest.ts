@@ -26,7 +26,7 @@ const DISABLED_FLAGS = [true, false, "bypass"] as const;
 const LEVEL_FIELDS = ["limits", "disabled", "cascade"];
 const MANIFEST_FIELDS = ["namespace", "system", "resources", "entities"];
 const SYSTEM_FIELDS = ["on_unavailable", "limits"];
-/** What each number of a declaration is in a limit. */
+/** The part of a limit that each number of a declaration sets. */
 const LIMIT_PARTS: Readonly<Record<string, Exclude<keyof LimitSpec, "soft">>> = {
   capacity: "capacity",
   refill_amount: "refillAmount",
@@ -109,7 +109,7 @@ class Checker {
     return { limits, ...defined({ disabled, cascade }) };
   }
 
-  /** One of a few values; `undefined` when it is not there or wrong. */
+  /** Returns one of a few values; `undefined` when it is absent or wrong. */
   #choice<Value extends string | boolean>(
     value: unknown,
     path: ProblemPath,
@@ -140,7 +140,7 @@ class Checker {
     return [...limits.values()].filter((limit) => limit !== undefined).sort(byName);
   }
 
-  /** An invalid name was reported already; a valid one stands in for it. */
+  /** Reads a limit. An invalid name was reported already, and a valid one replaces it here. */
   #limit(value: unknown, path: ProblemPath, isNamed: boolean): Limit | undefined {
     const fields = this.#fields(value, path, [...LIMIT_FIELDS, "soft"]);
     if (!isPlainObject(value)) return undefined;
@@ -152,7 +152,7 @@ class Checker {
     const numbers = LIMIT_FIELDS.map((field) => this.#number(fields[field], [...path, field]));
     const [capacity, refillAmount, refillPeriod, burst] = numbers;
     if (numbers.some((number) => number === null)) return undefined;
-    // As in the Python library, a burst stands in for the capacity, also as the default below.
+    // As in the Python library, a burst replaces the capacity, also as the default below.
     const most = burst ?? capacity ?? 0;
     return this.#attempt(path, () =>
       Limit.custom({
@@ -165,7 +165,7 @@ class Checker {
     );
   }
 
-  /** `null` when it is wrong, `undefined` when it is not there. */
+  /** Reads a number: `null` when it is wrong, `undefined` when it is absent. */
   #number(value: unknown, path: ProblemPath): number | null | undefined {
     if (value === undefined) return undefined;
     const part = LIMIT_PARTS[path.at(-1) ?? ""] ?? "capacity";
@@ -176,7 +176,7 @@ class Checker {
     return accepted === undefined ? null : (value as number);
   }
 
-  /** A mapping from names of one kind; a name that is wrong is reported where it stands. */
+  /** Reads a mapping from names of one kind; a wrong name is reported at its place. */
   #named<Part>(
     value: unknown,
     path: ProblemPath,
@@ -193,7 +193,7 @@ class Checker {
     return parts;
   }
 
-  /** A mapping with nothing in it that is not known. */
+  /** Reads a mapping and reports names that are not known. */
   #fields(value: unknown, path: ProblemPath, names: readonly string[]): Record<string, unknown> {
     const mapping = this.#mapping(value, path);
     const known: Record<string, unknown> = {};
@@ -217,7 +217,7 @@ class Checker {
     return {};
   }
 
-  /** The result, or a problem in place of the error. */
+  /** Returns the result, or reports a problem in place of the error. */
   #attempt<Value>(path: ProblemPath, check: () => Value, atName = false): Value | undefined {
     try {
       return check();
@@ -239,7 +239,7 @@ function withoutExtensions(data: unknown): unknown {
   return Object.fromEntries(Object.entries(data).filter(([name]) => !name.startsWith("x-")));
 }
 
-/** Absent, or `{}`. */
+/** Returns whether a value is absent or `{}`. */
 function isNothing(value: unknown): boolean {
   return value === undefined || (isPlainObject(value) && Object.keys(value).length === 0);
 }

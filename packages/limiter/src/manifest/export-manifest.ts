@@ -56,7 +56,7 @@ async function targetsOf({ limits }: Repository): Promise<Target[]> {
   return targets;
 }
 
-/** Refuses to leave out a level that cannot be read: the file would look complete. */
+/** Refuses to leave out a level that cannot be read: the file would seem complete. */
 function unreadable(target: Target): never {
   throw new InfrastructureError(
     `The stored limits of ${targetName(target) ?? "the system"} are invalid. ` +

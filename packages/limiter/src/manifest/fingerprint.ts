@@ -6,13 +6,13 @@
 import { createHash } from "node:crypto";
 import { fullLevelData, type Manifest, manifestData } from "./manifest.ts";
 
-/** `sha256:` and 64 digits. */
+/** Returns `sha256:` and 64 digits. */
 export function fingerprintOf(manifest: Manifest): string {
   const text = sortedJson(manifestData(manifest, fullLevelData));
   return `sha256:${createHash("sha256").update(text).digest("hex")}`;
 }
 
-/** JSON as Python writes it: names sorted, a space after `,` and `:`, nothing beyond ASCII. */
+/** Returns JSON as Python writes it: names sorted, a space after `,` and `:`, only ASCII. */
 function sortedJson(value: unknown): string {
   if (typeof value !== "object" || value === null) return ascii(JSON.stringify(value));
   const entries = value instanceof Map ? [...value] : Object.entries(value);

@@ -1,5 +1,5 @@
 /**
- * What applies have written: the places that belong to the manifest of a namespace. The record and
+ * The record of applies: the places that belong to the manifest of a namespace. The record and
  * its attributes are those of the Python library; ours are added:
  *
  * - `state_version` counts the writes, so that no apply overwrites a change it has not read;
@@ -82,7 +82,7 @@ export function checkFits(content: ManagedContent): void {
   );
 }
 
-/** `YYYY-MM-DDTHH:MM:SSZ`, now. */
+/** Returns the time now as `YYYY-MM-DDTHH:MM:SSZ`. */
 export function timestampOf({ clock }: RecordContext): string {
   return isoSeconds(clock());
 }
@@ -132,7 +132,7 @@ function versionIs(version: number): Condition {
   return [{ is: "=", name: "state_version", value: version }];
 }
 
-/** Records of the Python library have no count: their write time tells whether they changed. */
+/** Returns a condition for records of the Python library, which have a write time and no count. */
 function theirs(lastApplied: string | undefined): Condition {
   return [
     { is: "exists", name: "PK" },
@@ -159,7 +159,7 @@ function resourceTarget(resource: string): Target {
   return { level: "resource", resource };
 }
 
-/** The opposite of `targetKey`. */
+/** Returns the target of a key that `targetKey` made. */
 function targetOf(key: string): Target[] {
   const [level, first, second] = key.split("#");
   if (level === "system") return [SYSTEM_TARGET];

@@ -7,9 +7,11 @@ import type { Limit } from "../domain/limit.ts";
 import { DEFAULT_RESOURCE } from "../domain/names.ts";
 import type { DisabledFlag } from "../records/python-attributes.ts";
 
-/** What one level says. Only the system has `onUnavailable`, and only the others have flags. */
+/**
+ * The settings of one level. Only the system has `onUnavailable`, and only the others have flags.
+ */
 export interface LevelConfig {
-  /** By name. */
+  /** Sorted by name. */
   readonly limits: readonly Limit[];
   readonly onUnavailable?: OnUnavailable;
   /** Switched off, on, or bypassed; absent: the next wider level answers. */
@@ -37,7 +39,7 @@ export type Target =
 
 export const SYSTEM_TARGET: Target = { level: "system" };
 
-/** A manifest that declares nothing: applied, it removes everything that is managed. */
+/** Returns a manifest that declares nothing: applied, it removes everything that is managed. */
 export function emptyManifest(namespace: string): Manifest {
   return { namespace, resources: new Map(), entities: new Map() };
 }
@@ -76,7 +78,7 @@ export function fullLevelData(config: LevelConfig): object {
   return { ...flagsData(config), limits: new Map(limits) };
 }
 
-/** Every place that a manifest declares, with what it declares there. */
+/** Returns every place that a manifest declares, with its declaration. */
 export function declarationsOf(manifest: Manifest): [Target, LevelConfig][] {
   const { system, resources, entities } = manifest;
   return [
@@ -105,13 +107,13 @@ export function distinctTargets(targets: readonly Target[]): Target[] {
   return [...new Map(targets.map((target) => [targetKey(target), target])).values()];
 }
 
-/** The name of a place as reports show it; an entity's resource comes after the first slash. */
+/** Returns the name of a place for reports; an entity's resource comes after the first slash. */
 export function targetName(target: Target): string | null {
   if (target.level === "system") return null;
   return target.level === "resource" ? target.resource : `${target.entityId}/${target.resource}`;
 }
 
-/** The system first, then resources, then entities, each by name; `_default_` before the others. */
+/** Compares places: the system, then resources, then entities, each by name, `_default_` first. */
 export function compareTargets(a: Target, b: Target): number {
   const [left, right] = [sortParts(a), sortParts(b)];
   const at = left.findIndex((part, position) => part !== right[position]);

@@ -60,12 +60,12 @@ function inOrder(a: PlacedProblem, b: PlacedProblem): number {
 }
 
 type Document = ReturnType<typeof parseDocument>;
-/** The pairs of mappings in which a problem was looked for, by their names. */
+/** The pairs of mappings in which a problem was searched, by their names. */
 type PairsByName = Map<YAMLMap, ReadonlyMap<string, Pair>>;
 
 const REPEATED = "this name is already there; each may be declared once";
 
-/** Where the first name stands that its mapping already has. */
+/** Returns the position of the first name that its mapping already has. */
 function repeatedName(document: Document): number | undefined {
   let first: number | undefined;
   // Files nest as deep as they like, and the stack does not.
@@ -99,7 +99,7 @@ function dataOf(document: Document): unknown {
   }
 }
 
-/** Where a problem stands; for what came in through an anchor, the place that took it in. */
+/** Returns the position of a problem; for a part from an anchor, the position of its alias. */
 function offsetOf(
   document: Document,
   { path, atName = false }: Problem,

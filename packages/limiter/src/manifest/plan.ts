@@ -1,4 +1,4 @@
-/** What has to change so that what is stored says what the manifest says. Pure. */
+/** Plans the changes that make the stored limits equal to the manifest. Pure. */
 
 import { defined } from "../base/defined.ts";
 import type { LimitJson } from "../domain/limit.ts";
@@ -15,7 +15,7 @@ import {
   targetName,
 } from "./manifest.ts";
 
-/** What is stored in one place. */
+/** The limits and flags that are stored in one place. */
 export interface StoredLevel {
   /** Absent when what is stored there cannot be a limit. */
   readonly config?: LevelConfig;
@@ -31,7 +31,7 @@ export interface LimitChange {
   readonly target: Target;
   readonly before?: LevelConfig;
   readonly after?: LevelConfig;
-  /** Why there is an update although both sides look the same. */
+  /** The reason for an update although both sides seem equal. */
   readonly reason?: "unreadable" | "unregistered";
 }
 
@@ -104,7 +104,7 @@ function removal(target: Target, stored: StoredLevel | undefined): LimitChange[]
   return [{ action: "delete", target, ...defined({ before: stored.config }) }];
 }
 
-/** From general to specific, deletions last: limits that move between levels are never missing. */
+/** Orders changes from general to specific, deletions last: limits that move are never missing. */
 function inOrder(a: LimitChange, b: LimitChange): number {
   const removals = Number(a.action === "delete") - Number(b.action === "delete");
   return removals === 0 ? compareTargets(a.target, b.target) : removals;

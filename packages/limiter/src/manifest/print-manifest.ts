@@ -7,7 +7,7 @@ import { flagsData, type LevelConfig, type Manifest, manifestData } from "./mani
 
 const PERIOD_SECONDS = 60;
 
-/** YAML. */
+/** Returns the manifest as YAML. */
 export function printManifest(manifest: Manifest): string {
   const { namespace, system } = manifest;
   const resources = declared(manifest.resources);
@@ -52,7 +52,7 @@ function levelData(config: LevelConfig): object {
   return { ...flagsData(config), limits: Object.fromEntries(declarations) };
 }
 
-/** Says what is stored and cannot be declared: a file without it would look complete. */
+/** Returns a comment on stored limits that cannot be declared: the file would seem complete. */
 function unsupportedComment({ system, resources, entities }: Manifest): string | undefined {
   const lines = (place: string, { unsupported = [] }: LevelConfig) =>
     unsupported.map(({ name, kind }) => ` ${place}: ${name} (${kind})`);
@@ -79,7 +79,7 @@ function declared(configs: ReadonlyMap<string, LevelConfig>): ReadonlyMap<string
   return new Map([...configs].filter(([, config]) => isDeclared(config)));
 }
 
-/** A limit as a manifest declares it, without what is the default anyway. */
+/** Returns a limit as a manifest declares it, without parts that equal their default. */
 function declarationOf(limit: Limit): object {
   const { capacity, refillAmount, refillPeriodSeconds } = limit;
   return {

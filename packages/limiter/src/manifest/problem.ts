@@ -8,9 +8,9 @@ export type ProblemPath = readonly string[];
 /** One thing that is wrong. */
 export interface Problem {
   readonly path: ProblemPath;
-  /** What was expected, what came. */
+  /** The expected and the given value, in words. */
   readonly message: string;
-  /** The name itself is wrong, rather than what it stands for. */
+  /** The name itself is wrong, rather than its value. */
   readonly atName?: boolean;
 }
 
@@ -30,7 +30,7 @@ export class InvalidManifestError extends ValidationError {
   }
 }
 
-/** `line 3: resources.gpt-4.limits: expected …`. */
+/** Returns `line 3: resources.gpt-4.limits: expected …`. */
 function describeProblem({ path, message, line }: PlacedProblem): string {
   const place = line === undefined ? "" : `line ${line}: `;
   const where = path.length === 0 ? "" : `${path.join(".")}: `;

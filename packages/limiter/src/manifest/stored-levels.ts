@@ -21,7 +21,7 @@ import { textAt, valueAt } from "../storage/item.ts";
 import { type LevelConfig, type Target, targetKey } from "./manifest.ts";
 import type { StoredLevel } from "./plan.ts";
 
-/** Tells what is stored in each of the places it was made for; `undefined` where nothing is. */
+/** Returns the stored level of a place that was read; `undefined` where nothing is stored. */
 type StoredLevels = (target: Target) => StoredLevel | undefined;
 
 /** Reads all of the places, past every cache. */
@@ -72,7 +72,9 @@ export function isSilent(config: LevelConfig): boolean {
   );
 }
 
-/** An invalid stored limit differs from every declared one: other tools may have written it. */
+/**
+ * Returns the stored settings; an invalid limit, which other tools may write, equals no declared.
+ */
 function configIn(target: Target, item: Item): LevelConfig | undefined {
   try {
     const limits = decodeLimits(item);

@@ -27,7 +27,7 @@ import { Tally } from "./tally.ts";
 
 /** Resources and limits come from callers too, so their labels are bounded as well. */
 const NAMES_MAX = 200;
-/** An entity gets a label of its own after so many acquires: one that comes once gets none. */
+/** Acquires after which an entity gets a label of its own: one that comes once gets none. */
 const ADMIT_AFTER = 10;
 const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
@@ -235,7 +235,9 @@ class Metrics {
     }
   }
 
-  /** A resource that has a label of its own is found by its name at once. */
+  /**
+   * Returns the counts of a resource; one that has a label of its own is found by its name at once.
+   */
   #countsOf(name: string): ResourceCounts {
     const known = this.#resourceCounts.get(name);
     if (known !== undefined) return known;

@@ -17,12 +17,12 @@ export const DB_OPERATION = "db.operation.name";
 const DB_COLLECTION = "db.collection.name";
 const ERROR_TYPE = "error.type";
 
-/** Where an entity that refused is in the hierarchy; few values, however deep it is. */
+/** Returns the place of a refusing entity in the hierarchy; few values, however deep it is. */
 export function levelName(level: number): string {
   return ["entity", "parent"][level] ?? "ancestor";
 }
 
-/** What every metric and span of a request to the store says about it. */
+/** Returns the attributes of a request to the store, for every metric and span of it. */
 export function callAttributes({ system, table }: DatabaseName, call: StoreCall): Attributes {
   const { operation, outcome = "ok" } = call;
   return {

@@ -11,7 +11,7 @@ import { observeTraces } from "./traces.ts";
 /** Gives up to `max` of the busiest entities a label of their own; the others are `other`. */
 export type EntityLabel = false | { readonly max: number };
 
-/** What to observe, and with what. */
+/** Options of `observe`: the meter, the tracer and the labels. */
 export interface ObserveOptions {
   /** Default: the global meter provider's. `false`: no metrics. */
   readonly meter?: Meter | false;

@@ -34,7 +34,7 @@ export class PrometheusMeter implements MetricsMeter {
     return this.#observable(nameOf(name, options), "gauge", options);
   }
 
-  /** A sum that also falls is a gauge to Prometheus. */
+  /** Creates a gauge: a sum that also falls is one to Prometheus. */
   createObservableUpDownCounter(name: string, options: MetricOptions = {}): Observable {
     return this.#observable(nameOf(name, options), "gauge", options);
   }
@@ -94,7 +94,7 @@ interface Series {
 class Buckets implements Histogram {
   readonly #boundaries: readonly number[];
   readonly #series = new Map<string, Series>();
-  /** By the attributes themselves, for callers that pass the same ones each time. */
+  /** Series by the attributes themselves, for callers that pass the same ones each time. */
   readonly #known = new WeakMap<Attributes, Series>();
   /** The attributes that came last, which often come again. */
   #last: Attributes | undefined;

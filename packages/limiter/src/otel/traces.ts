@@ -74,7 +74,7 @@ function endSpan(span: Span, call: ObservedCall, namespace: string): void {
   span.end();
 }
 
-/** A refusal is an answer and no error of the limiter. */
+/** Returns the attributes of a decision; a refusal is an answer and no error of the limiter. */
 function decision(event: AcquireEvent): Attributes {
   const wait = event.waitedMs > 0 ? { "zae_limiter.waited_ms": event.waitedMs } : {};
   switch (event.type) {
@@ -90,7 +90,7 @@ function decision(event: AcquireEvent): Attributes {
   }
 }
 
-/** A request is reported when it is answered, in the context of the acquire that made it. */
+/** Reports a request when it is answered, in the context of the acquire that made it. */
 function traceCall(limiter: RateLimiter, tracer: Tracer, call: StoreCall): void {
   const { operation, outcome = "ok", durationMs, attempt, readUnits, writeUnits } = call;
   if (durationMs === undefined || trace.getActiveSpan()?.isRecording() === false) return;

@@ -1,4 +1,4 @@
-/** What the page of a load test gets, as JSON. */
+/** JSON for the page of a load test. */
 
 export interface UiInterval {
   /** Epoch seconds. */

@@ -20,7 +20,7 @@ interface Printed {
   readonly lost_workers: readonly { readonly worker: number; readonly reason: string }[];
 }
 
-/** What the store has counted: `tc` of all shards of a limit. */
+/** Returns the sum in the store: `tc` of all shards of a limit. */
 async function counted(
   repository: Repository,
   entityIds: readonly string[],

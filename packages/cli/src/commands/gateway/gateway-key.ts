@@ -117,7 +117,7 @@ const revoke = leaf<PrincipalOptions>({
   },
 });
 
-/** Several keys have the same name or beginning; their ids differ. */
+/** Makes the failure for several keys with the same name or beginning, whose ids differ. */
 function ambiguous(keys: readonly StoredKey[]): CommandFailure {
   const candidates = keys.map(({ id, hint, name = "without a name", entityId }) => {
     return `${id} (${hint}…, ${name}, counts for ${entityId})`;

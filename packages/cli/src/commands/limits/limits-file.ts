@@ -18,7 +18,7 @@ export interface FileOptions {
   readonly namespace?: string;
 }
 
-/** What a file says, or what is wrong with it. */
+/** The content of a file, or its problems. */
 type FileContent =
   | { readonly manifest: Manifest }
   | { readonly problems: readonly PlacedProblem[] };
@@ -58,7 +58,7 @@ export async function manifestOf({ options, json, note }: Call<FileOptions>): Pr
   return manifest;
 }
 
-/** `limits.yaml:12:5: resources.gpt-4: expected …`, as editors and terminals make it a link. */
+/** Returns `limits.yaml:12:5: resources.gpt-4: expected …`, which editors and terminals link. */
 export function problemLine(file: string, { line, column, path, message }: PlacedProblem): string {
   const where = path.length === 0 ? "" : `${path.join(".")}: `;
   return `${file}:${line ?? 1}:${column ?? 1}: ${where}${message}`;

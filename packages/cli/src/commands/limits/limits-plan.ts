@@ -17,7 +17,7 @@ import { CHANGE_SHAPE, changeLines, targetText } from "./limits-text.ts";
 interface Comparison {
   readonly plan: LimitPlan;
   readonly registered: boolean;
-  /** What entities would lose, one line each. */
+  /** The limits that entities would lose, one line each. */
   readonly warnings: readonly string[];
 }
 
@@ -84,7 +84,7 @@ async function planOfStored(repo: Repository, manifest: Manifest): Promise<Limit
   return planManifest(repo, manifest);
 }
 
-/** A namespace that does not exist yet has nothing stored. */
+/** Plans a namespace that does not exist yet, so nothing is stored. */
 async function planOfNew(manifest: Manifest): Promise<LimitPlan> {
   const { planChanges } = await import("@zae-limiter/limiter/manifest/plan.ts");
   return planChanges(manifest, () => undefined, { targets: [], unsettled: [] });

@@ -27,7 +27,7 @@ const REASONS: Readonly<Record<NonNullable<LimitChange["reason"]>, string>> = {
   unregistered: "missing in the registries; writing it again adds it",
 };
 
-/** `+ create resource gpt-4` and what changes within; the word can be left out. */
+/** Returns `+ create resource gpt-4` and the changes within; the word can be left out. */
 export function changeLines(change: LimitChange, palette: Palette, withAction = true): string {
   const { action, target, before, after, reason } = change;
   const word = withAction ? `${action} ` : "";
@@ -57,7 +57,7 @@ function differences(
   });
 }
 
-/** Each limit and setting under its name. */
+/** Returns each limit and setting under its name. */
 function linesOf(config: LevelConfig | undefined): [string, string][] {
   if (config === undefined) return [];
   const { limits, onUnavailable, disabled, cascade, unsupported = [] } = config;

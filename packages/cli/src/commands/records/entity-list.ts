@@ -114,7 +114,7 @@ async function limitedEntities(
   return { entityIds: found, entities: [], cursor };
 }
 
-/** What is stored for all resources of each entity: most say nothing. */
+/** Returns the state stored for all resources of each entity; most have none. */
 function statesOf(
   { limits }: Repository,
   entities: readonly Entity[],

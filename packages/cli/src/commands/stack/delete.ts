@@ -80,7 +80,7 @@ function headline(outcome: "deleted" | "started" | "missing", stack: NamedStack)
   return `Deletion of stack ${stack.name} has started. Follow it with: ${stackHint(["status"], stack)}`;
 }
 
-/** The name of the bucket ends in random characters, and only the deleted stack had it whole. */
+/** Returns a line on the archive: its name ends in random characters that only the stack had. */
 function archiveLine(stackName: string): string {
   return (
     "  Not searched for: the archive of an earlier stack, which is a bucket whose name begins " +

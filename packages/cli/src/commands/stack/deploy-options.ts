@@ -10,7 +10,7 @@ import { checkRelease } from "@zae-limiter/limiter/records/version-record.ts";
 import { CommandFailure, type OptionSpec, UsageError } from "../../frame/command.ts";
 import { wholeNumber } from "../../terminal/numbers.ts";
 
-/** What the command line said; options of the stack have the names of their flags. */
+/** Options of the command line; those of the stack have the names of their flags. */
 export interface DeployOptions {
   readonly maxShards?: string;
   readonly pythonLambdaVersion?: string;
@@ -18,12 +18,12 @@ export interface DeployOptions {
   readonly [flag: string]: unknown;
 }
 
-/** `usageRetentionDays` is `--usage-retention-days`. */
+/** Returns `--usage-retention-days` for `usageRetentionDays`. */
 function flagName(option: string): string {
   return option.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-/** The words after `--` and `--no-` of an option that is on or off: `enable-x` and `x`. */
+/** Returns the words after `--` and `--no-` of an option that is on or off: `enable-x` and `x`. */
 function switchNames(name: OptionName, { word }: StackOption): { on: string; off: string } {
   const on = word ?? flagName(name);
   return { on, off: on.replace(/^enable-/, "") };
@@ -65,7 +65,7 @@ export const DEPLOY_OPTIONS: readonly OptionSpec[] = [
   { flags: "-t, --tag <key=value>", text: "tag of the stack", repeat: true },
 ];
 
-/** The options of the stack, as far as they were given. */
+/** Returns the options of the stack that were given. */
 export function stackOptionsOf(options: DeployOptions): StackOptions {
   if (options["iam"] === false && options["createIamRoles"] === true) {
     throw new CommandFailure(
@@ -93,12 +93,14 @@ function givenOf(
   return on === off ? options[attributeOf(on)] : flagOf(options, on, off);
 }
 
-/** The parser calls `--create-iam-roles` `createIamRoles`. */
+/** Returns the attribute of a flag as the parser names it: `createIamRoles`. */
 function attributeOf(flag: string): string {
   return flag.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** With neither option there is no setting, although the parser returns true for the second. */
+/**
+ * Returns a setting, or none without both flags, although the parser returns true for the second.
+ */
 function flagOf(options: DeployOptions, on: string, off: string): boolean | undefined {
   const isEnabled = options[attributeOf(on)] === true;
   const isDisabled = options[attributeOf(off)] === false;
@@ -119,7 +121,7 @@ function tagsOf(texts: readonly string[]): Record<string, string> {
   );
 }
 
-/** The release of the Python library's Lambda that the table is to claim. */
+/** Returns the release of the Python library's Lambda that the table is to claim. */
 export function claimedLambda({ pythonLambdaVersion: release }: DeployOptions): {
   readonly pythonLambdaVersion?: string;
 } {

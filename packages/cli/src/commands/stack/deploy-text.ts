@@ -109,7 +109,7 @@ function fateOf({ replaced, kept, replacedIfNeeded }: ResourceChange): string {
   return replacedIfNeeded.length === 0 ? ", REPLACED" : ", replaced only if needed";
 }
 
-/** `CREATE_COMPLETE` as people say it. */
+/** Returns `CREATE_COMPLETE` in words. */
 function statusWords(status: string): string {
   return status.toLowerCase().replaceAll("_", " ");
 }
@@ -148,7 +148,7 @@ function fateOfCode(version: string): string {
   return ` (as it was: version ${version}, which is newer than this client)`;
 }
 
-/** Deploying does not change the items of a table that existed before. */
+/** Returns lines on the schema: deploying does not change the items of an existing table. */
 function schemaLines({ records }: Deployed, stack: NamedStack, palette: Palette): string[] {
   const schema = records?.version.schemaVersion ?? SCHEMA_VERSION;
   if (!isAfter(SCHEMA_VERSION, schema)) return [];

@@ -150,7 +150,7 @@ export function upgradeText(result: Upgraded, stack: NamedStack): string {
   }
 }
 
-/** Behind an endpoint that has only DynamoDB there is a table and no stack. */
+/** Returns the subject: behind an endpoint that has only DynamoDB there is a table and no stack. */
 function subjectOf({ hasStacks }: UpgradePlan): string {
   return hasStacks ? "Stack" : "Table";
 }
@@ -161,7 +161,7 @@ function tagsLine({ tagsAdded, tagsError }: Upgraded): string[] {
   return [`  Tags: ${tagsAdded ? "added" : "already present"}`];
 }
 
-/** With `--lambda-only` the table stays as it is. */
+/** Returns lines on migrations that are left: with `--lambda-only` the table is not migrated. */
 function leftLines({ migrations, migrationsLeft }: UpgradePlan, stack: NamedStack): string[] {
   if (migrationsLeft.length === 0) return [];
   const schema = migrations.schemaVersion ?? "no version";
