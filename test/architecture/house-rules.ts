@@ -14,6 +14,7 @@ export const AWAITED: readonly string[] = [
 export const PLAIN_FOLDERS: readonly string[] = [
   "bench/",
   "examples/",
+  "packages/aws/src/",
   "packages/cli/src/",
   "packages/dashboard/",
   "packages/limiter/src/http/",

@@ -94,7 +94,7 @@ export class ZaeLimiter extends Construct {
     if (exportOutputs) this.#addOutputs();
   }
 
-  /** The ARN of a policy to attach, such as `acq`; a stack without IAM has none. */
+  /** Returns the ARN of a policy to attach, such as `acq`; a stack without IAM has none. */
   policyArn(policy: PolicyComponent): string {
     return String(this.#resource(policyId(policy)).ref);
   }
@@ -131,7 +131,7 @@ export class ZaeLimiter extends Construct {
     return { ...Properties, Tags: [...(Tags as readonly CfnValue[]), ...this.#tags] };
   }
 
-  /** The CDK uploads the package; no code has to follow. It wants a file, and copies it at once. */
+  /** Returns the code of a Lambda: the CDK wants a file, copies it at once and uploads it. */
   #code(lambda: LambdaName): { readonly S3Bucket: string; readonly S3Key: string } {
     const folder = mkdtempSync(join(tmpdir(), "zae-limiter-"));
     try {

@@ -7,7 +7,7 @@ import type { StackOptions } from "./options/stack-options.ts";
 
 /** Options for a stack on AWS. */
 export interface ProvisionOptions extends CreateTableOptions {
-  /** What is not given stays as it is deployed. */
+  /** Options; those that are not given stay as they are deployed. */
   readonly stack?: StackOptions;
 }
 

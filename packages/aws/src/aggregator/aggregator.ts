@@ -50,7 +50,7 @@ export interface AggregatorOptions {
   readonly windows?: readonly WindowType[] | undefined;
   /** How long a snapshot is kept after its window; 90 when absent. */
   readonly retentionDays?: number | undefined;
-  /** Where removed audit events go; when absent, they are not kept. */
+  /** Receives removed audit events; when absent, they are not kept. */
   readonly archive?: ArchiveSink | undefined;
   readonly splitter?: ShardSplitter | undefined;
   /** Traits of the store; those of a table on DynamoDB when absent. */

@@ -15,7 +15,7 @@ import type { Item, Value } from "@zae-limiter/limiter/storage/item.ts";
 import { textAt, valueAt } from "@zae-limiter/limiter/storage/item.ts";
 import type { StreamChange } from "./stream-change.ts";
 
-/** Where archived objects go. */
+/** Stores archived objects. */
 export interface ArchiveSink {
   /** Writes an object; one that exists stays as it is, which is no error. */
   put(key: string, body: Uint8Array): Promise<void>;
@@ -73,7 +73,7 @@ function objectKey({ day, namespaceId, eventId }: ArchivedEvent): string {
   return `${folder}/audit-${safeName(eventId)}.jsonl.gz`;
 }
 
-/** Different texts have different names: one that is not safe as it is ends with its digest. */
+/** Returns a safe name; an unsafe text ends with its digest, so different texts differ. */
 function safeName(text: string): string {
   if (SAFE_PATTERN.test(text)) return text;
   const readable = text.slice(0, READABLE_LENGTH).replaceAll(UNSAFE_PATTERN, "-");
@@ -100,7 +100,7 @@ function archivedEvent(change: StreamChange, item: Item): ArchivedEvent | undefi
   };
 }
 
-/** JSON knows no sets and no integers beyond 2^53. */
+/** Returns a value as JSON, which has no sets and no integers beyond 2^53. */
 function jsonValue(value: Value): unknown {
   if (value instanceof Set) return [...value];
   return typeof value === "bigint" ? String(value) : value;

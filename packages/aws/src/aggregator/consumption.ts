@@ -1,5 +1,5 @@
 /**
- * What one change of a bucket item consumed.
+ * Computes the consumption of one change of a bucket item.
  *
  * `tc` counts what was consumed in total, net of what was given back, whatever the refill did: the
  * difference between two images is the consumption. An item that is created brings its first
@@ -30,7 +30,7 @@ export interface Consumption {
   readonly atMs: number;
   /** The base time of the bucket; 0 where an item has none. */
   readonly baseMs: number;
-  /** By the name of the limit; below zero for a refund. */
+  /** Amounts by the name of the limit; below zero for a refund. */
   readonly amountsMilli: readonly (readonly [limitName: string, milli: Milli])[];
   /** How many acquires it was: none for an adjustment. */
   readonly events: number;
@@ -76,10 +76,10 @@ function wholeAt(item: Item, name: string): number {
 }
 
 /**
- * A write of ours says how many acquires it was, and moves the meter of writes. A write of the
- * Python library does neither, also on an item that ours have written to: each one that consumed
- * passes for an acquire. An item of ours without any meter is in a store that only this library
- * uses.
+ * Returns the number of acquires of a write. A write of ours has it, and moves the meter of writes.
+ * A write of the Python library has neither, also on an item that ours have written to: each one
+ * that consumed passes for an acquire. An item of ours without any meter is in a store that only
+ * this library uses.
  */
 function eventsOf(
   before: Item | undefined,
@@ -124,7 +124,7 @@ interface ConsumingWrite {
  *
  * A bucket of this library does not say which of its limits are soft. It does not have to: an
  * acquire leaves only soft ones below zero. Clients of the Python library stamp their soft limits,
- * and their adjustments cannot be told from acquires.
+ * and their adjustments cannot be distinguished from acquires.
  */
 export function overdrawnBy(write: ConsumingWrite, names: readonly string[]): readonly string[] {
   const { before, after } = write;

@@ -1,4 +1,4 @@
-/** What an aggregator has done. */
+/** Counters of the work of an aggregator. */
 
 /**
  * Counters of a batch, or of a whole run.

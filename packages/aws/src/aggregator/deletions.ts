@@ -58,7 +58,7 @@ export class Deletions {
 
 /** A tally, divided by a deletion. */
 interface DividedTally {
-  /** What is to be counted; `undefined` when that is nothing. */
+  /** The part to count; `undefined` when that is nothing. */
   readonly kept: SnapshotTally | undefined;
   /** Shards with records from before the deletion, which are in order. */
   readonly dropped: readonly ShardTally[];

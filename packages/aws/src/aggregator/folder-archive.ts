@@ -11,7 +11,7 @@ export class FolderArchive implements ArchiveSink {
     this.#folder = folder;
   }
 
-  /** An object appears as a whole, also after a crash, and never replaces another one. */
+  /** Stores an object as a whole, also after a crash, and never replaces another one. */
   async put(key: string, body: Uint8Array): Promise<void> {
     const path = join(this.#folder, key);
     await mkdir(dirname(path), { recursive: true });

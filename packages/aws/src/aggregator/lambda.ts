@@ -43,7 +43,7 @@ interface HandlerOptions extends AggregatorOptions {
   readonly table: string;
 }
 
-/** A handler over any store. */
+/** Makes a handler over any store. */
 export function createHandler(options: HandlerOptions): LambdaHandler {
   const { clock, log, table } = options;
   const aggregator = new Aggregator(options);
@@ -72,7 +72,9 @@ export function createHandler(options: HandlerOptions): LambdaHandler {
   };
 }
 
-/** The handler that environment variables describe. Nothing is read or sent before it is called. */
+/**
+ * Makes the handler that environment variables describe. It reads and sends nothing until called.
+ */
 export function handlerFrom(environment: LambdaEnvironment, write: (line: string) => void) {
   const table = environment.TABLE_NAME ?? "";
   if (table === "")
@@ -100,7 +102,7 @@ export function handlerFrom(environment: LambdaEnvironment, write: (line: string
 let prepared: LambdaHandler | undefined;
 
 /**
- * The handler of the Lambda function. It reads `TABLE_NAME`, `SNAPSHOT_WINDOWS`,
+ * Handles events of the Lambda function. It reads `TABLE_NAME`, `SNAPSHOT_WINDOWS`,
  * `SNAPSHOT_TTL_DAYS`, `ENABLE_ARCHIVAL` and `ARCHIVE_BUCKET_NAME` when it is first called.
  *
  * @example
@@ -118,7 +120,7 @@ export async function handler(
   return prepared(event, context);
 }
 
-/** A record that cannot be read never will be: delivering it again would only block the stream. */
+/** Returns the changes that can be read; delivering any other again would only block the stream. */
 function changesOf(event: LambdaEvent, log: Log): { changes: StreamChange[]; skipped: number } {
   const changes: StreamChange[] = [];
   let skipped = 0;
@@ -138,8 +140,8 @@ function changesOf(event: LambdaEvent, log: Log): { changes: StreamChange[]; ski
 }
 
 /**
- * CloudWatch makes metrics of a line with these fields. A batch that is delivered again is no
- * error of the function, so without them no alarm would fire.
+ * Returns the fields of which CloudWatch makes metrics. A batch that is delivered again is no error
+ * of the function, so without them no alarm would fire.
  */
 function metrics(counters: AggregatorCounters, table: string, clock: Clock) {
   const fields = counterFields(counters);

@@ -20,7 +20,7 @@ interface JsonLogOptions {
   readonly level?: LogLevel;
 }
 
-/** A log whose lines are `{ timestamp, level, message, … }`. */
+/** Makes a log whose lines are `{ timestamp, level, message, … }`. */
 export function jsonLog({ clock, write, level = "info" }: JsonLogOptions): Log {
   const lowest = LOG_LEVELS.indexOf(level);
   return (of, message, fields = {}) => {
@@ -41,7 +41,7 @@ export function errorFields(error: unknown): LogFields {
   };
 }
 
-/** JSON has no integers beyond 2^53. */
+/** Returns a big integer as text, because JSON has no integers beyond 2^53. */
 function plain(_name: string, value: unknown): unknown {
   return typeof value === "bigint" ? String(value) : value;
 }

@@ -20,7 +20,7 @@ export class S3Archive implements ArchiveSink {
     this.#options = options;
   }
 
-  /** The SDK repeats what failed: an attempt that succeeded unnoticed is an object that exists. */
+  /** Stores an object. The SDK repeats a failed attempt, so an existing object may be ours. */
   async put(key: string, body: Uint8Array): Promise<void> {
     const { PutObjectCommand } = await import("./sdk-s3.ts");
     this.#client ??= this.#connect();

@@ -24,9 +24,8 @@ const SEQUENCE_PATTERN = /^[0-9]*$/;
 export const ONLY_GENERATION = "";
 
 /**
- * Which stream of the table it is, by the time it was made. A table that was restored, or whose
- * stream was switched off and on, has a new stream, whose sequence numbers need not continue the
- * old ones.
+ * Returns a text by the time the stream was made, which sorts. A table that was restored, or whose stream was switched off
+ * and on, has a new stream, whose sequence numbers need not continue the old ones.
  */
 export function generationOf(streamArn: string): string {
   const label = streamArn.slice(streamArn.lastIndexOf("/") + 1);
@@ -41,7 +40,7 @@ export function orderOf(generation: string, sequence: string): string {
   return `${generation}${String(digits.length).padStart(LENGTH_DIGITS, "0")}${digits}`;
 }
 
-/** A record of a store's own feed. */
+/** Returns a record of a store's own feed as a change. */
 export function changeOf(record: ChangeRecord, generation: string): StreamChange {
   return {
     id: record.sequence,

@@ -18,7 +18,7 @@ export interface ShardTally {
   readonly entries: readonly Consumption[];
 }
 
-/** What a batch adds to one snapshot. */
+/** The consumption that a batch adds to one snapshot. */
 export interface SnapshotTally {
   readonly subject: UsageSubject;
   readonly type: WindowType;
@@ -34,7 +34,7 @@ interface UsageFold {
 
 interface Bucket {
   readonly subject: UsageSubject;
-  /** By the hour, then by the shard. */
+  /** Consumptions by the hour, then by the shard. */
   readonly hours: Map<number, Map<number, Consumption[]>>;
 }
 
@@ -84,7 +84,7 @@ function gather({ bucket, shard }: Place, consumption: Consumption): void {
   entryOf(shards, shard, () => []).push(consumption);
 }
 
-/** Nearly always all changes of a bucket are of one hour: then they are gathered already. */
+/** Returns the tallies; nearly always all changes of a bucket are of one hour, already gathered. */
 function talliesOf({ subject, hours }: Bucket, calendar: Calendar): SnapshotTally[] {
   const tallies: SnapshotTally[] = [];
   const [only] = hours.size === 1 ? hours : [];

@@ -12,7 +12,7 @@ import type * as Lambda from "./sdk/lambda.ts";
 import type * as S3 from "./sdk/s3.ts";
 import type * as Tagging from "./sdk/tagging.ts";
 
-/** What `./sdk` has of each service. */
+/** The modules of `./sdk` by service. */
 interface Services {
   cloudformation: typeof CloudFormation;
   dynamodb: typeof DynamoDB;

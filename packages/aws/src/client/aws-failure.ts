@@ -13,7 +13,7 @@ interface RawError {
   readonly code?: string;
   readonly errors?: readonly RawError[];
   readonly $metadata?: { readonly httpStatusCode?: number };
-  /** What came, where it could not be read. */
+  /** The answer, where it could not be read. */
   readonly $response?: { readonly statusCode?: number };
 }
 
@@ -124,8 +124,8 @@ export function explainAwsError(
 }
 
 /**
- * A server that has only DynamoDB answers requests for other services with an error that these
- * services do not have: the SDK finds no message in it, or cannot read it at all.
+ * Returns whether a server without the service has answered: one that has only DynamoDB sends an
+ * error that other services do not have, so the SDK finds no message or cannot read it at all.
  */
 function isOfAnotherService(raw: RawError, action: string): boolean {
   const status = raw.$metadata?.httpStatusCode ?? raw.$response?.statusCode ?? 0;

@@ -26,9 +26,9 @@ export interface AwsConnection {
 /** AWS, as the rest of this folder sees it. */
 export interface Aws {
   send<Name extends ActionName>(action: Name, input: Input<Name>): Promise<Output<Name>>;
-  /** As the SDK has resolved it. */
+  /** Returns the region as the SDK has resolved it. */
   region(): Promise<string>;
-  /** The same without the stop signal: for cleaning up. */
+  /** This client without the stop signal, for cleaning up. */
   readonly unstoppable: Aws;
   close(): void;
 }
@@ -120,7 +120,7 @@ export async function* pagesOf<Name extends ActionName>(
   } while (NextToken !== undefined);
 }
 
-/** A signal for one request: the SDK keeps on listening to those it gets, and there are many. */
+/** Runs a request with its own signal: the SDK keeps listening to each, and there are many. */
 async function stoppably<Result>(
   stop: AbortSignal | undefined,
   work: (signal: AbortSignal | undefined) => Promise<Result>,

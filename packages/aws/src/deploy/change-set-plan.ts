@@ -39,7 +39,7 @@ export interface PreparedPlan {
   readonly foreignCode: readonly LambdaName[];
 }
 
-/** What carrying out a plan needs of it. */
+/** The parts of a plan that are needed to carry it out. */
 interface Executable extends Pick<PreparedPlan, "wanted" | "changeSet"> {
   readonly plan: Pick<DeployPlan, "stackName" | "kind">;
 }
@@ -155,7 +155,7 @@ export async function executePlan(context: DeployContext, prepared: Executable):
   throw failure;
 }
 
-/** `arn:aws:cloudformation:<region>:<account>:stack/…` */
+/** Returns the account in `arn:aws:cloudformation:<region>:<account>:stack/…`. */
 function accountIn(arn: string): string | undefined {
   return arn.split(":")[4];
 }
@@ -169,7 +169,9 @@ function kindOf(
   return changeSet.changes === undefined && code.length === 0 ? "nothing" : "update";
 }
 
-/** The stack to change; `undefined` when there is none. Waits for an operation under way. */
+/**
+ * Returns the stack to change; `undefined` when there is none. Waits for an operation under way.
+ */
 export async function usableStack(
   context: DeployContext,
   stackName: string,
@@ -218,7 +220,7 @@ function explain(
   return `it could not be updated: ${reason}; and ${stuck(stack)}`;
 }
 
-/** The same stack in another region is the usual reason. */
+/** Returns advice on a failed step; an equal stack in another region is the usual reason. */
 function adviceFor({ type, reason = "" }: StackEvent): string {
   if (!type.startsWith("AWS::IAM::") || !/already exists/i.test(reason)) return "";
   return (

@@ -14,7 +14,7 @@ import { isOvertaken, Overtaken, orOvertaken } from "./overtaken.ts";
 
 const NAME_SUFFIX_BYTES = 4;
 
-/** What would happen to one resource. */
+/** The change of one resource. */
 export interface ResourceChange {
   /** `Add`, `Modify`, `Remove`, as CloudFormation says it. */
   readonly action: string;
@@ -150,7 +150,7 @@ async function changeSetsOf(aws: Aws, stackId: string): Promise<string[]> {
   const ids: string[] = [];
   const pages = pagesOf(aws, "cloudformation:ListChangeSets", { StackName: stackId });
   for await (const { Summaries = [] } of pages) {
-    // Emulators tell those of all stacks.
+    // Emulators list those of all stacks.
     const own = Summaries.filter(({ StackId = stackId }) => StackId === stackId);
     ids.push(...own.map(({ ChangeSetId = "" }) => ChangeSetId));
   }
@@ -165,7 +165,7 @@ async function deleteChangeSet(aws: Aws, stackName: string, id: string): Promise
   }
 }
 
-/** `undefined`: CloudFormation sees at once that there is nothing to change. */
+/** Requests a change set; `undefined` when CloudFormation finds at once that nothing changes. */
 async function requestChangeSet(
   aws: Aws,
   wanted: NewChangeSet,

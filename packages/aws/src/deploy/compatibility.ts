@@ -20,7 +20,7 @@ import { readVersionItems, type VersionItems } from "../migrations/table-version
 import { describeTable, isLimiterTable } from "../stack/live-table.ts";
 import { openRecords } from "../stack/table-records.ts";
 
-/** What a table says about itself, and what that means for this client. */
+/** The version record of a table, and its meaning for this client. */
 interface VersionFinding {
   readonly record: VersionRecord;
   readonly compatibility: Compatibility;

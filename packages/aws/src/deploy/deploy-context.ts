@@ -1,4 +1,4 @@
-/** What deploying works with: AWS, time, and listeners. */
+/** The surroundings of a deployment: AWS, time, and listeners. */
 
 import { type Random, systemRandom } from "@zae-limiter/limiter/base/random.ts";
 import {

@@ -32,9 +32,9 @@ import { type DeployPlan, intentFor } from "./plan.ts";
 export interface DeployRequest {
   /** The stack, which is also the name of the table. */
   readonly stackName: string;
-  /** What is not given stays as it is deployed. */
+  /** Options; those that are not given stay as they are deployed. */
   readonly options: StackOptions;
-  /** What is not given goes back to its default instead. */
+  /** Options that are not given return to their defaults instead. */
   readonly reset?: boolean;
   /** False: the change is started and not followed; code and records are for another time. */
   readonly wait?: boolean;
@@ -62,7 +62,7 @@ export interface DeployRequest {
 export interface Deployed {
   /** `started`: returned without waiting for the end. `declined`: nothing was changed. */
   readonly outcome: "done" | "started" | "declined";
-  /** What was planned. */
+  /** The plan of this deployment. */
   readonly plan: DeployPlan;
   /** The ARN of the stack. */
   readonly stackId: string;
@@ -85,7 +85,7 @@ const EVENT_SOURCE_TIMEOUT_MS = 60_000;
 
 /**
  * Creates a stack or updates it, puts the code in its Lambdas and the first records in its table.
- * Whatever fails on the way is told with its first cause; a stack that could not be created does
+ * A failure is reported with its first cause; a stack that could not be created does
  * not stay behind.
  *
  * @example
@@ -179,7 +179,7 @@ async function carryOut(
   return { ...result, ...finished, outcome: "done", stackStatus: stack?.status ?? "" };
 }
 
-/** Interrupted while asking: discard the prepared change, too. */
+/** Asks for agreement; when it is interrupted, the prepared change is discarded, too. */
 async function confirmed(
   request: DeployRequest,
   context: DeployContext,
@@ -251,7 +251,7 @@ async function listening(
   return eventSourceReady(aws, functionName, { timer, timeoutMs: EVENT_SOURCE_TIMEOUT_MS });
 }
 
-/** The stack is complete by now; the error says how to complete the rest. */
+/** Runs the work on a complete stack; an error says how to complete the rest. */
 async function finishing<Result>(
   { stackName, signal }: DeployRequest,
   work: () => Promise<Result>,

@@ -7,7 +7,7 @@ import type { Aws } from "../client/aws.ts";
 interface DeployedTemplate {
   /** `undefined` where it could not be read at all. */
   readonly template: object | undefined;
-  /** What it describes, by the logical ids. */
+  /** The resources by their logical ids. */
   readonly resources: Readonly<Record<string, DeployedResource>>;
   /** Whether all of it could be parsed. */
   readonly isUnderstood: boolean;
@@ -32,7 +32,7 @@ export async function deployedTemplate(aws: Aws, stackName: string): Promise<Dep
   return { template, resources: Object.fromEntries(resources) as never, isUnderstood };
 }
 
-/** JSON or YAML; functions may be written as tags. */
+/** Parses JSON or YAML, in which functions may be written as tags. */
 function parseTemplate(text: string): { template: unknown; isUnderstood: boolean } {
   const names = ["Ref", "Condition"];
   const functions = ["Sub", "GetAtt", "If", "Equals", "And", "Or", "Not", "Select", "Split"];
@@ -53,7 +53,7 @@ function parseTemplate(text: string): { template: unknown; isUnderstood: boolean
   return { template: document.toJS(), isUnderstood: errors.length + warnings.length === 0 };
 }
 
-/** `!GetAtt Table.Arn` is a list of two everywhere else. */
+/** Returns the argument of a tag; `!GetAtt Table.Arn` is a list of two everywhere else. */
 function argument(name: string, value: string): string | string[] {
   const at = value.indexOf(".");
   return name === "GetAtt" && at > 0 ? [value.slice(0, at), value.slice(at + 1)] : value;

@@ -30,11 +30,11 @@ export interface Draft {
   readonly addsIndex: string | undefined;
   /** The Lambdas that the stack will have and that do not run the code of this version. */
   readonly code: readonly LambdaName[];
-  /** Those of them that are the Python library's: their versions are not ours to compare with. */
+  /** The Lambdas with code of the Python library, whose versions are not ours to compare with. */
   readonly foreignCode: readonly LambdaName[];
 }
 
-/** What a deployment is asked for. */
+/** The request for a deployment. */
 interface Wish {
   readonly stackName: string;
   readonly given: StackOptions;
@@ -90,7 +90,7 @@ export async function draftUpdate(
   };
 }
 
-/** The Lambdas of a stack with these options. */
+/** Returns the Lambdas of a stack with these options. */
 export function enabledLambdas(options: StackOptions): LambdaName[] {
   const { enableAggregator, enableProvisioner, createIam } = checkStackOptions(options);
   return [
@@ -99,7 +99,7 @@ export function enabledLambdas(options: StackOptions): LambdaName[] {
   ];
 }
 
-/** Missing code is noticed before there is a stack that needs it. */
+/** Returns the Lambdas whose code is present; missing code is reported before a stack needs it. */
 function presentLambdas(options: StackOptions): LambdaName[] {
   const lambdas = enabledLambdas(options);
   for (const lambda of lambdas) lambdaPackage(lambda);
@@ -125,7 +125,7 @@ async function codeIn(aws: Aws, stackName: string, lambdas: readonly LambdaName[
   };
 }
 
-/** A property that cannot be changed is not reset to its default. */
+/** Returns options that do not reset a property that cannot be changed. */
 function kept(given: StackOptions, projection: string | undefined): StackOptions {
   if (given.gsi2Projection !== undefined) return given;
   if (projection !== "ALL" && projection !== "KEYS_ONLY") return given;
@@ -143,7 +143,7 @@ function asItIs({ parameters, tags }: Stack): Intent {
   };
 }
 
-/** What GSI2 copies: our stacks have a parameter for it, others say it in their template. */
+/** Returns the projection of GSI2, from the parameter of our stacks or the template of others. */
 function projectionOf({ parameters }: Stack, table: DeployedTable | undefined): string | undefined {
   if (parameters.GSI2Projection !== undefined) return parameters.GSI2Projection;
   const indexes = table?.properties.GlobalSecondaryIndexes;

@@ -14,7 +14,7 @@ import { stackTemplate } from "../template/template.ts";
 import { type DeployedResource, deployedTemplate } from "./deployed-template.ts";
 
 const TABLE_TYPE = "AWS::DynamoDB::Table";
-/** What templates of the Python library, or later ones of ours, may have besides. */
+/** Types that templates of the Python library, or later ones of ours, may have as well. */
 const RELATED_TYPES: readonly string[] = [
   "AWS::IAM::Policy",
   "AWS::Lambda::Permission",

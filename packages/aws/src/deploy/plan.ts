@@ -1,4 +1,4 @@
-/** What a deployment would change: settings, tags and resources. */
+/** Plans the changes of a deployment: settings, tags and resources. */
 
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import { StackOperationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
@@ -24,7 +24,7 @@ export interface SettingChange {
 }
 
 /**
- * What a deployment would do.
+ * The changes that a deployment would make.
  *
  * @example
  * ```ts
@@ -171,7 +171,7 @@ function feasible(options: StackOptions): {
   };
 }
 
-/** An installation may come without the code of the provisioner. */
+/** Returns whether the code of the provisioner is installed. */
 function mayProvision(): boolean {
   return lambdaPackagePath("provisioner") !== undefined;
 }

@@ -1,4 +1,4 @@
-/** What an upgrade has to do: the code, the tags and the migrations that are missing. */
+/** Plans an upgrade: the code, the tags and the migrations that are missing. */
 
 import { StackOperationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { CLIENT_VERSION } from "@zae-limiter/limiter/domain/version.ts";
@@ -29,7 +29,7 @@ import { isOurs } from "./ownership.ts";
 /** Said where there is a table without a stack. */
 const NO_STACKS_NOTE = "There is no stack behind this endpoint: only the table is upgraded";
 
-/** What there is to do. */
+/** The work of an upgrade. */
 export interface UpgradePlan {
   /** `undefined`: the table says nothing about itself. */
   readonly version: VersionRecord | undefined;
@@ -44,11 +44,11 @@ export interface UpgradePlan {
   readonly migrationsLeft: readonly PendingMigration[];
   /** Whether the record does not name the Lambda's version. */
   readonly record: boolean;
-  /** What stays as it is although it is not of this version. */
+  /** Notes on parts that stay although they are not of this version. */
   readonly notes: readonly string[];
 }
 
-/** What is deployed besides the table. */
+/** The parts of a deployment besides the table. */
 export interface DeployedAt {
   /** False where the endpoint has only DynamoDB: there is a table, and nothing else to upgrade. */
   readonly hasStacks: boolean;
@@ -118,12 +118,12 @@ export function refuseForeignCode(stackName: string, lambdas: DeployedLambdas): 
   }
 }
 
-/** What serves the table once the code is uploaded. */
+/** Returns the version that serves the table once the code is uploaded. */
 export function versionOf(found: DeployedFunction): string {
   return isNewer(found) ? found.version : CLIENT_VERSION;
 }
 
-/** What the tags of the stack should say, which it hands on to its Lambdas. */
+/** Returns the version for the tags of the stack, which passes them to its Lambdas. */
 export function stackVersion({ force }: UpgradeWish, lambdas: DeployedLambdas): string {
   const newer = force === true ? undefined : [...lambdas.values()].find(isNewer);
   return newer === undefined ? CLIENT_VERSION : versionOf(newer);

@@ -65,17 +65,17 @@ export interface UpgradeRequest {
   readonly signal?: AbortSignal;
 }
 
-/** What an upgrade did. */
+/** Result of an upgrade. */
 export interface Upgraded {
   /** `stopped`: by the signal, at a checkpoint of a migration; the next upgrade continues. */
   readonly outcome: "done" | "planned" | "current" | "declined" | "stopped" | "uninitialised";
-  /** What was planned. */
+  /** The plan of this upgrade. */
   readonly plan: UpgradePlan;
-  /** `undefined`: not looked at. */
+  /** `undefined`: not checked. */
   readonly tagsAdded: boolean | undefined;
   /** Why the tags could not be set; nothing else depends on them. */
   readonly tagsError: Error | undefined;
-  /** What the migrations did; `undefined` when none ran. */
+  /** The report of the migrations; `undefined` when none ran. */
   readonly migrations: MigrationReport | undefined;
   /** The version record afterwards; `undefined` when none was written. */
   readonly version: VersionRecord | undefined;
@@ -146,7 +146,9 @@ function isStopped(migrations: MigrationReport | undefined): boolean {
   return migrations?.completed === false;
 }
 
-/** The code first: it works with the old table, and the old code may not with the new one. */
+/**
+ * Runs the steps, the code first: it works with the old table; old code may fail with the new one.
+ */
 async function steps(
   request: UpgradeRequest,
   { context, records, stack, lambdas, hasStacks }: Site,

@@ -54,7 +54,7 @@ const TIMEOUT_MS = 180_000;
 /** How often another client may be updating the same function before this one gives up. */
 const CONFLICTS_MAX = 20;
 
-/** A Lambda of a stack; `undefined` where there is none. */
+/** Finds a Lambda of a stack; `undefined` where there is none. */
 export async function findFunction(
   aws: Aws,
   functionName: string,

@@ -13,7 +13,7 @@ export function lambdaPackagePath(name: LambdaName): string | undefined {
 }
 
 /**
- * The package of a Lambda, as it is uploaded: a zip file with one module.
+ * Returns the package of a Lambda, as it is uploaded: a zip file with one module.
  *
  * @example
  * ```ts no-run: needs a build

@@ -81,7 +81,7 @@ async function applied(
   { StackId }: LimitsRequest,
   { signal }: LimitsTable,
 ): Promise<Outcome> {
-  // The audit log tells which stack it was.
+  // The audit log shows which stack it was.
   const by = StackId.startsWith("arn:") ? { principal: StackId } : {};
   try {
     const result = await applyManifest(repository, manifest, { ...by, signal });
@@ -108,7 +108,7 @@ async function namespaceOf(
   );
 }
 
-/** The Lambda may use one table only; saying so is better than a refusal by AWS. */
+/** Refuses another table than that of the Lambda, more clearly than AWS would. */
 function checkTable(asked: unknown, table: string): void {
   if (asked === undefined || asked === table) return;
   const reason = `this resource is served for the table "${table}", got ${show(asked)}`;

@@ -1,3 +1,3 @@
-/** What the bundle of the Lambda function exports: the handler and nothing else. */
+/** The bundle of the Lambda function, which exports the handler and nothing else. */
 
 export { handler } from "./lambda.ts";

@@ -31,15 +31,15 @@ interface LimitsHandlerOptions {
   /** Opens the table; it is closed after each request. */
   readonly open: () => Promise<StoreAsItIs>;
   readonly timer: Timer;
-  /** Where this function runs, which decides where an answer may go. */
+  /** The place of this function, which decides which addresses an answer may have. */
   readonly place: ReplyPlace;
   /** Takes a line of JSON. */
   readonly log: (line: string) => void;
 }
 
 /**
- * A handler over any store. It ends when CloudFormation has been answered, whatever the answer; it
- * throws only when that was impossible, so that Lambda calls it again.
+ * Makes a handler over any store. It ends when CloudFormation has been answered, whatever the
+ * answer; it throws only when that was impossible, so that Lambda calls it again.
  */
 export function createLimitsHandler(options: LimitsHandlerOptions): LimitsHandler {
   return async (event, context = {}) => {
@@ -115,7 +115,7 @@ function idOf(request: LimitsRequest, table: string): string {
   return request.PhysicalResourceId ?? unmadeId(table, request);
 }
 
-/** The handler that environment variables describe. */
+/** Makes the handler that environment variables describe. */
 export function limitsHandlerFrom(
   environment: Readonly<Record<string, string | undefined>>,
   log: (line: string) => void,
@@ -136,7 +136,7 @@ export function limitsHandlerFrom(
 
 let prepared: LimitsHandler | undefined;
 
-/** The handler of the Lambda function. It reads `TABLE_NAME` when it is first called. */
+/** Handles events of the Lambda function. It reads `TABLE_NAME` when it is first called. */
 export async function handler(event: unknown, context?: LimitsLambdaContext): Promise<void> {
   prepared ??= limitsHandlerFrom(process.env, (line) => void process.stdout.write(line));
   await prepared(event, context);

@@ -17,13 +17,13 @@ export function physicalId(table: string, namespaceId: string, request: LimitsRe
   return `${table}/${namespaceId}/${LogicalResourceId}@${stack}`;
 }
 
-/** The namespace that a resource was made for; `undefined` for a name of another form. */
+/** Returns the namespace that a resource was made for; `undefined` for a name of another form. */
 export function namespaceIdIn(table: string, id: string): string | undefined {
   const [ofTable, namespaceId, rest] = id.split("/");
   return ofTable === table && rest !== undefined ? namespaceId : undefined;
 }
 
-/** The Python library names all resources of a namespace the same. */
+/** Returns whether an id is of the Python library, which has one for all of a namespace. */
 export function isForeign(id: string): boolean {
   return !id.includes("@");
 }

@@ -41,7 +41,7 @@ export function replyText(request: LimitsRequest, outcome: Outcome): string {
   return cut;
 }
 
-/** Without half a character at the end. */
+/** Returns a text without half a character at its end. */
 function wholeCharacters(text: string): string {
   return /[\ud800-\udbff]$/.test(text) ? text.slice(0, -1) : text;
 }
@@ -73,7 +73,10 @@ export function checkReplyAddress(address: string, place: ReplyPlace): void {
   );
 }
 
-/** `cloudformation-custom-resource-response-useast1.s3.us-east-1.amazonaws.com` and the like. */
+/**
+ * Returns whether a host is
+ * `cloudformation-custom-resource-response-useast1.s3.us-east-1.amazonaws.com` or one like it.
+ */
 function isOfCloudFormation({ protocol, hostname, port }: URL, region: string): boolean {
   if (protocol !== "https:" || port !== "" || !/^[a-z0-9-]+$/.test(region)) return false;
   const bucket = `cloudformation-custom-resource-response-${region.replaceAll("-", "")}`;
@@ -86,8 +89,8 @@ const FIRST_PAUSE_MS = 200;
 const ATTEMPT_MS = 10_000;
 
 /**
- * Puts the answer where CloudFormation looks for it, and again while that may help; without an
- * answer CloudFormation waits for an hour. Throws when it does not help: then Lambda calls the
+ * Puts the answer at the address that CloudFormation reads, and again while that may help; without
+ * an answer CloudFormation waits for an hour. Throws when it does not help: then Lambda calls the
  * function again, which finds that everything is done.
  */
 export async function sendReply(url: string, text: string, timer: Timer): Promise<void> {

@@ -1,4 +1,4 @@
-/** What CloudFormation asks of a custom resource. */
+/** The request of CloudFormation to a custom resource. */
 
 import { isPlainObject, show } from "@zae-limiter/limiter/domain/check.ts";
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";

@@ -139,7 +139,7 @@ function isInside(item: Item, { namespaces }: MigrationTable): boolean {
   return namespaces.homeOf(item.PK)?.isMisplaced === false;
 }
 
-/** Declarative limits of resources were in no list either. */
+/** Returns the entry of a resource in the list, which declarative limits lacked. */
 function listedResource(namespaceId: string, item: Item): Write[] {
   const resource = textAt(item, "resource");
   if (resource === undefined || item.SK !== CONFIG_SK) return [];

@@ -15,7 +15,7 @@ const KINDS = [ENTITY_PREFIX, "SYSTEM#", "RESOURCE#", "AUDIT#", "BUCKET#"];
 /** `n1/ENTITY#key-1`. Names may contain slashes, but only behind the `#` that ends the kind. */
 const PARTITION_PATTERN = /^([^/#]+)\/(.*)$/s;
 
-/** Where an item belongs. */
+/** The place that an item belongs to. */
 export interface Home {
   readonly namespaceId: string;
   /** The partition without its namespace: `ENTITY#key-1`. */
@@ -25,7 +25,7 @@ export interface Home {
 }
 
 export class KnownNamespaces {
-  /** Where items under the name of the namespace belong; `undefined` while it is not registered. */
+  /** The namespace of items under its name; `undefined` while it is not registered. */
   readonly #defaultId: string | undefined;
   readonly #usable: ReadonlySet<string>;
   readonly #known: ReadonlySet<string>;

@@ -1,4 +1,4 @@
-/** What can stop a migration. */
+/** Errors that stop a migration. */
 
 import { VersionError } from "@zae-limiter/limiter/domain/errors/version-errors.ts";
 

@@ -32,7 +32,7 @@ export type Direction = "up" | "back";
 export interface Checkpoint {
   readonly migration: string;
   readonly direction: Direction;
-  /** The last item that was looked at. */
+  /** The last item that was read. */
   readonly cursor: Key | undefined;
   readonly scanned: number;
   /** How many items each rule has changed. */

@@ -1,7 +1,7 @@
 /**
- * What a migration is: rules that each know one way in which items of older tables differ.
+ * Migrations are rules that each know one way in which items of older tables differ.
  *
- * A rule looks at what an item is, not at what the version record claims, and each of its writes
+ * A rule reads what an item is, not what the version record claims, and each of its writes
  * holds only while everything it is based on is as it was read. So a migration may be repeated,
  * resumed anywhere, or run twice at once: the second run finds nothing left to do.
  */

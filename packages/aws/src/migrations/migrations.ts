@@ -43,13 +43,13 @@ export interface OpenTable {
 export interface PendingMigration {
   /** The schema version that it leads to. */
   readonly version: string;
-  /** What it changes, in a sentence. */
+  /** The change in a sentence. */
   readonly description: string;
   /** Whether `rollbackMigrations` can take it back. */
   readonly reversible: boolean;
 }
 
-/** What an upgrade of a table would run. */
+/** The migrations that an upgrade of a table would run. */
 export interface MigrationPlan {
   /** The version that the table has recorded; `undefined` without a record. */
   readonly schemaVersion: string | undefined;
@@ -83,7 +83,7 @@ export interface RunOptions {
   readonly random?: Random;
 }
 
-/** What a run of migrations did. */
+/** Result of a run of migrations. */
 export interface MigrationReport {
   /** Whether it was a trial that wrote nothing. */
   readonly dryRun: boolean;

@@ -27,7 +27,7 @@ import type { ScanOptions, ScanStore } from "@zae-limiter/limiter/storage/scan-s
 
 export class OverlayStore implements ScanStore {
   readonly #below: ScanStore;
-  /** What differs from the table; `undefined` where an item was deleted. */
+  /** Items that differ from the table; `undefined` where one was deleted. */
   readonly #written = new Map<string, Item | undefined>();
 
   constructor(below: ScanStore) {

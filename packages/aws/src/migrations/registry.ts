@@ -12,7 +12,7 @@ import { knownVersion } from "./table-version.ts";
 
 /**
  * From the oldest to the newest; the first one takes tables of `SCHEMA_VERSION_MIN`. 0.10.0 is not
- * among them: it stands for local indexes, which only a new table can have and which nothing reads.
+ * among them: it introduces local indexes, which only a new table can have and which nothing reads.
  */
 export const MIGRATIONS: readonly Migration[] = [toCompleteRecords];
 

@@ -20,7 +20,7 @@ import { readTableVersion, versionWrite } from "./table-version.ts";
 export interface Step {
   readonly migration: Migration;
   readonly direction: Direction;
-  /** What the table has afterwards. */
+  /** The version of the table afterwards. */
   readonly versionAfter: string;
 }
 
@@ -32,21 +32,21 @@ export interface MigrationProgress {
   readonly position: number;
   /** How many migrations run. */
   readonly of: number;
-  /** Items that were looked at. */
+  /** Number of items that were read. */
   readonly scanned: number;
   /** Items that were changed. */
   readonly changed: number;
 }
 
-/** What one migration has done, earlier runs that broke off included. */
+/** Result of one migration, earlier runs that broke off included. */
 export interface MigrationOutcome {
   /** The schema version that it leads to. */
   readonly version: string;
-  /** What it changes, in a sentence. */
+  /** The change in a sentence. */
   readonly description: string;
   /** Whether it reached the end of the table. */
   readonly completed: boolean;
-  /** Items that were looked at. */
+  /** Number of items that were read. */
   readonly scanned: number;
   /** Items that were changed. */
   readonly changed: number;
@@ -155,7 +155,7 @@ function rulesOf({ migration, direction }: Step): readonly Rule[] {
   return direction === "up" ? migration.rules : (migration.rollback ?? []);
 }
 
-/** How many items all rules have changed. */
+/** Returns how many items all rules have changed. */
 export function total(changes: Readonly<Record<string, number>>): number {
   return Object.values(changes).reduce((sum, count) => sum + count, 0);
 }

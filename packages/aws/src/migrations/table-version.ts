@@ -54,7 +54,7 @@ export async function readVersionItems(store: ItemStore): Promise<VersionItems> 
 
 /**
  * Reads the version of a table. Refuses a layout that is older than all migrations. A table without
- * a record counts as the oldest that can be migrated, so that all rules look at every item.
+ * a record counts as the oldest that can be migrated, so that all rules read every item.
  */
 export async function readTableVersion(store: ItemStore): Promise<TableVersion> {
   const { record, unprefixed } = await readVersionItems(store);

@@ -104,7 +104,7 @@ async function isThere({ store }: MigrationTable, key: Key): Promise<boolean> {
   return (await store.get(key, { consistent: true })) !== undefined;
 }
 
-/** All that is counted, events included. */
+/** Returns all counters of a snapshot, events included. */
 function counters(item: Item): Record<string, number | bigint> {
   const counted: Record<string, number | bigint> = {};
   for (const name of Object.keys(item)) {

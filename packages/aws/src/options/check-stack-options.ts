@@ -33,7 +33,7 @@ function isOption(name: string): name is keyof StackOptions {
   return Object.hasOwn(STACK_OPTIONS, name);
 }
 
-/** `lambdaTimeout` is reported as `lambda_timeout`, like every field in our errors. */
+/** Returns `lambda_timeout` for `lambdaTimeout`, like every field in our errors. */
 function fieldOf(option: string): string {
   return option.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }

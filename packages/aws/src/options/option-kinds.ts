@@ -35,7 +35,7 @@ export interface OptionKind {
   readonly choices?: readonly (string | number)[];
 }
 
-/** A whole number within bounds. */
+/** Takes whole numbers within bounds. */
 export function whole(min: number, max: number) {
   return {
     type: "number",
@@ -97,7 +97,7 @@ export const LOG_RETENTION = {
   choices: LOG_RETENTION_DAYS,
 } as const satisfies OptionKind;
 
-/** A text with exactly one `{}`. */
+/** Takes texts with exactly one `{}`. */
 export function nameFormat(lengthMax: number) {
   return {
     ...TEXT,
@@ -114,7 +114,7 @@ export function nameFormat(lengthMax: number) {
   } as const satisfies OptionKind;
 }
 
-/** Text of a form; the parameter may also be empty, which means that the option is not set. */
+/** Takes texts of a form; the parameter may also be empty: then the option is not set. */
 function matching(pattern: RegExp, form: string, allowedPattern: string) {
   return {
     type: "text",
@@ -149,7 +149,7 @@ export const KEY_ARN = matching(
 
 export const EMAIL = matching(EMAIL_PATTERN, "an address like ops@example.com", "([^@ ]+@[^@ ]+)?");
 
-/** One of a few words. */
+/** Takes one of a few words. */
 export function oneOf<Word extends string>(...words: readonly Word[]) {
   return {
     type: "text",

@@ -24,7 +24,7 @@ export interface StackOption extends OptionKind {
   readonly default?: string | number | boolean;
   /** The parameter of the template with the same meaning. */
   readonly parameter?: string;
-  /** What it is, on the command line and in the template. */
+  /** The meaning, for the command line and the template. */
   readonly help: string;
   /** On the command line: the word for a value, or the name of a flag that is not `enable-…`. */
   readonly word?: string;

@@ -50,7 +50,7 @@ const THRESHOLD = "LambdaDurationThreshold";
 /** 1000 milliseconds a second, 100 percent. */
 const THRESHOLD_PER_PERCENT_SECOND = 10;
 
-/** The name of a role, or `undefined` when there is no format and the template chooses it. */
+/** Returns the name of a role, or `undefined` without a format, where the template chooses it. */
 export function roleName(
   options: StackOptions,
   stackName: string,
@@ -61,7 +61,7 @@ export function roleName(
   return fillName("role_name", format, stackName, component, ROLE_NAME_LENGTH_MAX);
 }
 
-/** The name of a policy, or `undefined` when there is no format and the template chooses it. */
+/** Returns the name of a policy, or `undefined` without a format, where the template chooses it. */
 export function policyName(
   options: StackOptions,
   stackName: string,
@@ -73,8 +73,8 @@ export function policyName(
 }
 
 /**
- * The parameters of the template. What is not set is left out, so that the template's own default
- * holds; the names of roles, policies and functions need the name of the stack as well.
+ * Returns the parameters of the template. An option that is not set is left out, so that the
+ * default of the template holds; names of roles, policies and functions need the name of the stack.
  */
 export function stackParameters(
   options: StackOptions,
@@ -91,7 +91,7 @@ export function stackParameters(
   });
 }
 
-/** The version of the layout, and the parameters of the options that were given: no defaults. */
+/** Returns the version of the layout and the parameters of the given options: no defaults. */
 export function givenParameters(
   options: StackOptions,
   stackName: string,
@@ -109,7 +109,7 @@ export function givenParameters(
   return { SchemaVersion: SCHEMA_VERSION, ...Object.fromEntries(kept) };
 }
 
-/** What was deployed, read back from the parameters of the stack. */
+/** Returns the deployed options, from the parameters of the stack. */
 export function deployedOptions(parameters: Readonly<Record<string, string>>): StackOptions {
   const options: Record<string, Scalar> = {};
   for (const { name, parameter, type } of PARAMETER_OPTIONS) {

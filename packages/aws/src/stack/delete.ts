@@ -33,11 +33,11 @@ export interface TeardownRequest {
   readonly signal?: AbortSignal;
 }
 
-/** What was deleted. */
+/** The deleted and the kept parts of a stack. */
 export interface Teardown {
   /** `missing`: there was no such stack. */
   readonly outcome: "deleted" | "started" | "missing";
-  /** What was kept: the table and the archive, where they still are. */
+  /** The kept parts: the table and the archive, where they still exist. */
   readonly kept: { readonly table: string | undefined; readonly bucket: string | undefined };
   /** Whether there was a table, and it is gone now with everything in it. */
   readonly tableDeleted: boolean;

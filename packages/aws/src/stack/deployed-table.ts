@@ -34,7 +34,7 @@ export interface DeployedTable {
 
 const TABLE_TYPE = "AWS::DynamoDB::Table";
 
-/** The table in the template of a stack; `undefined` where there is none. */
+/** Returns the table in the template of a stack; `undefined` where there is none. */
 export async function deployedTable(
   aws: Aws,
   stackName: string,
@@ -47,7 +47,7 @@ export async function deployedTable(
   return { id, properties, isKept: resource.DeletionPolicy === "Retain", template, isUnderstood };
 }
 
-/** The template for a stack that is there: ours, around the table that it has. */
+/** Returns the template for an existing stack: ours, around the table that it has. */
 export function templateAround(table: DeployedTable | undefined): CfnTemplate {
   if (table === undefined) return stackTemplate();
   const { id, isKept, template } = table;
@@ -59,8 +59,9 @@ export function templateAround(table: DeployedTable | undefined): CfnTemplate {
 }
 
 /**
- * The first index that neither the template nor the table has: tables from before there were
- * namespaces lack GSI4. An index that was added by hand exists, and adding it again would fail.
+ * Returns the first index that neither the template nor the table has: tables from before there
+ * were namespaces lack GSI4. An index that was added by hand exists, and adding it again would
+ * fail.
  */
 export async function missingIndex(
   aws: Aws,
@@ -74,7 +75,7 @@ export async function missingIndex(
   return missing.find(({ name }) => live !== undefined && !indexesOf(live).has(name));
 }
 
-/** The template of the stack as it is, with one index more and nothing else. */
+/** Returns the deployed template with one index more and nothing else. */
 export function templateWithIndex(
   stackName: string,
   { id, properties, template, isUnderstood }: DeployedTable,
@@ -122,7 +123,7 @@ function shapeOf({ properties }: DeployedTable): TableShape {
   };
 }
 
-/** The same template with another logical id for the table, wherever it is mentioned. */
+/** Returns a template with another logical id for the table, wherever it is mentioned. */
 function renamed(template: CfnTemplate, id: string): CfnTemplate {
   const text = JSON.stringify(template).replaceAll(new RegExp(`\\b${TABLE}\\b`, "g"), id);
   return JSON.parse(text) as CfnTemplate;

@@ -18,7 +18,7 @@ import {
 const DEFAULT_TYPE = "limiter";
 
 /**
- * The limiters of a region, by the names their users know.
+ * Lists the limiters of a region, by the names their users know.
  *
  * @example
  * ```ts
@@ -61,7 +61,7 @@ export async function findLimiters(aws: Aws, region: string): Promise<LimiterInf
     .sort((left, right) => (left.userName < right.userName ? -1 : 1));
 }
 
-/** Returns the stacks with our tags. Without the permission for that, all stacks are looked at. */
+/** Returns the stacks with our tags. Without the permission for that, all stacks are read. */
 async function taggedStacks(aws: Aws): Promise<Stack[]> {
   try {
     const names = await taggedNames(aws);

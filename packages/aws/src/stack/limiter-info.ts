@@ -1,4 +1,4 @@
-/** What discovery tells about a deployed limiter. */
+/** The facts that discovery returns about a deployed limiter. */
 
 const HEALTHY_STATUSES: readonly string[] = ["CREATE_COMPLETE", "UPDATE_COMPLETE"];
 

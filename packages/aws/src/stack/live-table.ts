@@ -13,7 +13,7 @@ const POLL_MS = 5000;
 const OUR_KEYS = "PK,SK";
 const BY_HAND = " with aws dynamodb update-table";
 
-/** `undefined` where there is none. */
+/** Describes a table; `undefined` where there is none. */
 export async function describeTable(aws: Aws, name: string): Promise<LiveTable | undefined> {
   try {
     return (await aws.send("dynamodb:DescribeTable", { TableName: name })).Table ?? {};
@@ -33,7 +33,7 @@ function keysOf({ KeySchema = [] }: LiveTable): string {
   return KeySchema.map(({ AttributeName }) => AttributeName).join();
 }
 
-/** What each index copies, by its name. */
+/** Returns the projection of each index, by its name. */
 export function indexesOf({ GlobalSecondaryIndexes = [] }: LiveTable): Map<string, string> {
   return new Map(
     GlobalSecondaryIndexes.map(({ IndexName = "", Projection }) => [
@@ -73,7 +73,7 @@ export function checkAdoptable(
   return projection;
 }
 
-/** AWS cannot change the projection of an index; it would have to be created again. */
+/** Refuses another projection: AWS cannot change it; the index would have to be created again. */
 export function refuseProjectionChange(has: string | undefined, wanted: string | undefined): void {
   if (has === undefined || wanted === undefined || has === wanted) return;
   throw new ValidationError(

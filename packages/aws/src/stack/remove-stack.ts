@@ -46,7 +46,7 @@ export async function removeStack(
   );
 }
 
-/** Advice for a table with deletion protection, which CloudFormation cannot change any more. */
+/** Returns advice for a table with deletion protection, which CloudFormation cannot change. */
 function adviceFor(cause: StackEvent | undefined, stackName: string): string {
   const { physicalId, reason = "" } = cause ?? {};
   if (!/protected against deletion|deletion protection/i.test(reason)) return "";
@@ -65,7 +65,7 @@ export async function startDelete(aws: Aws, stackId: string): Promise<void> {
   }
 }
 
-/** Checked before anything is deleted, so that everything or nothing is. */
+/** Refuses before anything is deleted, so that everything or nothing is. */
 export async function refuseToDelete(aws: Aws, name: string): Promise<void> {
   const table = await describeTable(aws, name);
   if (table === undefined) return;

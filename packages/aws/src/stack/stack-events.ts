@@ -41,8 +41,8 @@ export interface Watch {
  * When a stack has been followed to the end.
  *
  * - `rested`: when it is not busy. Enough for an operation that was seen under way.
- * - `changed`: when its own events tell the end of an operation. One that was just begun may not be
- *   seen yet: for some seconds CloudFormation may still tell how the stack was before.
+ * - `changed`: when its own events show the end of an operation. One that was just begun may not be
+ *   seen yet: for some seconds CloudFormation may still show the stack as before.
  * - `deleted`: the same, or when it is gone.
  */
 type WatchEnd = "rested" | "changed" | "deleted";
@@ -54,7 +54,7 @@ interface Watched {
 
 /** Polls often at first and then less often, because CloudFormation throttles. */
 const POLLS_MS = [500, 1000, 2000, 3000, 5000];
-/** How long a stack that looks idle may show no events; emulators may have none. */
+/** Milliseconds for which a stack that seems idle may show no events; emulators may have none. */
 const SILENCE_MS_MAX = 60_000;
 const STOOD: readonly string[] = ["CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE"];
 const STACK_TYPE = "AWS::CloudFormation::Stack";
@@ -101,7 +101,7 @@ function isEnd(end: WatchEnd, { stack, events }: Watched): boolean {
   return events.findLast((event) => isAbout(event, stack))?.status === stack.status;
 }
 
-/** An event of the stack itself. One of its resources may be a stack, too. */
+/** Returns whether an event is of the stack itself. One of its resources may be a stack, too. */
 function isAbout({ type, resource, physicalId }: StackEvent, { id, name }: Stack): boolean {
   return type === STACK_TYPE && (physicalId === undefined ? resource === name : physicalId === id);
 }
@@ -122,7 +122,7 @@ export function firstCause(events: readonly StackEvent[]): StackEvent | undefine
   return reasons.find(({ reason = "" }) => !CONSEQUENCE.test(reason)) ?? reasons[0] ?? failures[0];
 }
 
-/** The failed steps, as an error carries them. */
+/** Returns the failed steps, as an error carries them. */
 export function failureEvents(events: readonly StackEvent[]): StackFailureEvent[] {
   return events
     .filter(({ status }) => status.endsWith("_FAILED"))

@@ -70,7 +70,7 @@ interface Table {
 }
 
 /**
- * Looks at a stack, its table and its Lambda.
+ * Reads the status of a stack, its table and its Lambda.
  *
  * @example
  * ```ts
@@ -121,7 +121,7 @@ export async function stackStatus(
   }
 }
 
-/** Where an endpoint has no CloudFormation, there is a table without a stack. */
+/** Returns the stack; an endpoint without CloudFormation has a table without a stack. */
 async function stackAt(
   aws: Aws,
   name: string,
@@ -148,7 +148,7 @@ async function findTable(aws: Aws, name: string, nowMs: () => number): Promise<T
   };
 }
 
-/** A stack without an aggregator has no Lambda, and the caller may lack the permission. */
+/** Returns the aggregator: a stack may have none, and the caller may lack the permission. */
 async function aggregatorOf(
   aws: Aws,
   name: string,

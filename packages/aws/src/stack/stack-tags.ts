@@ -14,7 +14,7 @@ export const VERSION_TAG = "zae-limiter:version";
 export const SCHEMA_VERSION_TAG = "zae-limiter:schema-version";
 export const LAMBDA_VERSION_TAG = "zae-limiter:lambda-version";
 
-/** `ZAEL-my-app` is known to its user as `my-app`. */
+/** Returns `my-app` for `ZAEL-my-app`, as its user knows it. */
 export function userNameOf(stackName: string): string {
   return stackName.startsWith(LEGACY_PREFIX) ? stackName.slice(LEGACY_PREFIX.length) : stackName;
 }
@@ -38,8 +38,8 @@ export function isAwsTag(name: string): boolean {
 }
 
 /**
- * All tags of a stack: those of the user, and ours over them. CloudFormation hands them on to the
- * Lambdas, so the version of their code has to be what they run.
+ * Returns all tags of a stack: those of the user, and ours over them. CloudFormation passes them to
+ * the Lambdas, so the version of their code has to be the one they run.
  */
 export function stackTags(
   stackName: string,

@@ -19,7 +19,7 @@ export interface Stack {
 
 type Described = NonNullable<Output<"cloudformation:DescribeStacks">["Stacks"]>[number];
 
-/** A stack by its name or ARN; `undefined` where there is none. */
+/** Finds a stack by its name or ARN; `undefined` where there is none. */
 export async function findStack(aws: Aws, name: string): Promise<Stack | undefined> {
   try {
     const { Stacks = [] } = await aws.send("cloudformation:DescribeStacks", { StackName: name });
@@ -31,14 +31,14 @@ export async function findStack(aws: Aws, name: string): Promise<Stack | undefin
   }
 }
 
-/** All stacks of the region. */
+/** Yields all stacks of the region. */
 export async function* everyStack(aws: Aws): AsyncGenerator<Stack> {
   for await (const { Stacks = [] } of pagesOf(aws, "cloudformation:DescribeStacks", {})) {
     yield* Stacks.map(toStack);
   }
 }
 
-/** CloudFormation has no error of its own for a stack that is not there. */
+/** Returns whether a stack is missing: CloudFormation has no error of its own for that. */
 export function isMissing(error: unknown): boolean {
   return (
     error instanceof AwsRefusal &&
@@ -47,7 +47,7 @@ export function isMissing(error: unknown): boolean {
   );
 }
 
-/** Only the shell for a change set: nothing was ever created. */
+/** Returns whether a stack is only the shell for a change set: nothing was ever created. */
 export function isShell(stack: Stack): boolean {
   return stack.status === "REVIEW_IN_PROGRESS";
 }

@@ -30,7 +30,7 @@ export interface OpenRecords extends TableRecords {
   close(): Promise<void>;
 }
 
-/** The records of a table, whatever its version. */
+/** Opens the records of a table, whatever its version. */
 export async function openRecords(table: string, options: DynamoOptions): Promise<OpenRecords> {
   const { store, clock } = await openScannable(tableAt(table), options);
   const { random = systemRandom } = options;

@@ -23,14 +23,14 @@ const FOURTEEN_DAYS_S = 1_209_600;
  * permission that was taken away are repaired, and the alarms for delay and errors say so within
  * minutes. What can never be counted is given up by the function itself and does not come again. A
  * stream keeps its records for a day. Two hours before that Lambda gives up, because only then does
- * a message about it get to the dead-letter queue, and the records can still be looked at.
+ * a message about it get to the dead-letter queue, and the records can still be read.
  */
 const RECORD_AGE_S_MAX = 22 * 3600;
 const WITHOUT_END = -1;
 
 /**
- * Which changes of the table the Lambda is invoked for. They are told apart by the sort key, which
- * has no namespace before it: what is taken from buckets, and audit events that go.
+ * Changes of the table for which the Lambda is invoked: consumption from buckets, and audit events
+ * that expire. The sort key distinguishes them; it has no namespace before it.
  */
 export const BUCKET_FILTER = {
   eventName: ["INSERT", "MODIFY"],

@@ -6,7 +6,7 @@ import { APPLICATION_TAG, TABLE } from "./table.ts";
 
 const PERIOD_S = 300;
 const ITERATOR_AGE_MS = 30_000;
-/** What the aggregator says about itself in its log, of which CloudWatch makes metrics. */
+/** The namespace of metrics that CloudWatch makes of the aggregator's log. */
 const METRICS_NAMESPACE = "zae-limiter";
 
 /** The operations that our clients send; AWS counts its own failures for each of them apart. */
@@ -35,7 +35,7 @@ interface Alarm {
   readonly periods?: number;
 }
 
-/** `more` says what is measured, and how it compares. */
+/** Returns an alarm; `more` has the metric and the comparison. */
 function alarm(settings: Alarm, more: Readonly<Record<string, CfnValue>>): CfnResource {
   return {
     Type: "AWS::CloudWatch::Alarm",
@@ -90,7 +90,7 @@ function ofTable(name: string, more: Readonly<Record<string, CfnValue>> = {}): M
   return { namespace: "AWS/DynamoDB", name, dimensions: { TableName: ref(TABLE), ...more } };
 }
 
-/** In percent; 0 where nothing was invoked. */
+/** Returns the rate of errors in percent; 0 where nothing was invoked. */
 function errorRate(functionId: string): Record<string, CfnValue> {
   return computed("IF(invocations > 0, 100 * errors / invocations, 0)", {
     errors: ofFunction(functionId, "Errors"),
@@ -98,7 +98,7 @@ function errorRate(functionId: string): Record<string, CfnValue> {
   });
 }
 
-/** The indexes are throttled on their own, and hold up the table when they are. */
+/** Returns the throttles: indexes are throttled on their own, and then hold up the table. */
 function throttles(name: string): Record<string, CfnValue> {
   const indexes = INDEX_NAMES.map((index) => [
     index.toLowerCase(),

@@ -18,7 +18,7 @@ export interface CfnParameter {
   readonly AllowedValues?: readonly (string | number)[];
   /** A regular expression for allowed values. */
   readonly AllowedPattern?: string;
-  /** What CloudFormation says of a value that is not allowed. */
+  /** The text for a value that is not allowed. */
   readonly ConstraintDescription?: string;
   /** The smallest number that is allowed. */
   readonly MinValue?: number;
@@ -32,9 +32,9 @@ export interface CfnResource {
   readonly Type: string;
   /** The condition under which the stack has it. */
   readonly Condition?: string;
-  /** What happens to it when the stack is deleted. */
+  /** The fate of the resource when the stack is deleted. */
   readonly DeletionPolicy?: "Delete" | "Retain" | "RetainExceptOnCreate";
-  /** What happens to it when another takes its place. */
+  /** The fate of the resource when another one replaces it. */
   readonly UpdateReplacePolicy?: "Delete" | "Retain";
   /** The resources that must exist before it. */
   readonly DependsOn?: string | readonly string[];
@@ -55,7 +55,7 @@ export interface CfnOutput {
 /** All of a template that we use. */
 export interface CfnTemplate {
   readonly AWSTemplateFormatVersion: "2010-09-09";
-  /** What the stack is. */
+  /** The description of the stack. */
   readonly Description: string;
   readonly Parameters: Readonly<Record<string, CfnParameter>>;
   readonly Conditions: Readonly<Record<string, CfnValue>>;
@@ -78,12 +78,12 @@ export function attribute(resource: string, name: string): CfnValue {
   return { "Fn::GetAtt": [resource, name] };
 }
 
-/** A text in which `${Name}` stands for a parameter, a resource or `${Resource.Attribute}`. */
+/** Returns a text in which `${Name}` is a parameter, a resource or `${Resource.Attribute}`. */
 export function sub(text: string): CfnValue {
   return { "Fn::Sub": text };
 }
 
-/** A name that begins with the stack's. */
+/** Returns a name that begins with the stack's. */
 export function named(suffix: string): CfnValue {
   return sub(`\${AWS::StackName}-${suffix}`);
 }
@@ -92,7 +92,7 @@ export function choose(condition: string, then: CfnValue, otherwise: CfnValue): 
   return { "Fn::If": [condition, then, otherwise] };
 }
 
-/** The value where the condition holds, and nothing elsewhere. */
+/** Returns the value where the condition holds, and nothing elsewhere. */
 export function onlyIf(condition: string, value: CfnValue): CfnValue {
   return choose(condition, value, NO_VALUE);
 }
@@ -113,7 +113,7 @@ export function either(...conditions: CfnValue[]): CfnValue {
   return { "Fn::Or": conditions };
 }
 
-/** A condition by its name, within another condition. */
+/** Returns a condition by its name, within another condition. */
 export function condition(name: string): CfnValue {
   return { Condition: name };
 }

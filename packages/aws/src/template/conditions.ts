@@ -1,4 +1,4 @@
-/** What the parameters decide. */
+/** The conditions that parameters decide. */
 
 import { POLICY_NAME_PARAMETERS, ROLE_NAME_PARAMETERS } from "../options/stack-parameters.ts";
 import { all, type CfnValue, condition, either, equals, not, ref } from "./cfn.ts";
@@ -17,7 +17,7 @@ export const BOUNDARY_IS_ARN = equals(
   "arn",
 );
 
-/** The condition that a name, or a format of names, was given for roles or policies. */
+/** Returns the condition that a name, or a format of names, was given for roles or policies. */
 export function hasName(parameter: string): string {
   return `Has${parameter}`;
 }

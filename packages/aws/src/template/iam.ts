@@ -10,7 +10,7 @@ import { attribute, type CfnValue, choose, named, onlyIf, ref, sub } from "./cfn
 import { hasName } from "./conditions.ts";
 import { TABLE } from "./table.ts";
 
-/** What a limiter does with its table. */
+/** The actions of a limiter on its table. */
 export const TABLE_ACTIONS = [
   "GetItem",
   "BatchGetItem",
@@ -22,7 +22,7 @@ export const TABLE_ACTIONS = [
 ] as const;
 export const TABLE_ARN = attribute(TABLE, "Arn");
 
-/** The ARN of all indexes of the table, or of one. */
+/** Returns the ARN of all indexes of the table, or of one. */
 export function indexArn(name = "*"): CfnValue {
   return sub(`\${${TABLE}.Arn}/index/${name}`);
 }
@@ -51,8 +51,8 @@ export function policyDocument(statements: readonly CfnValue[]): CfnValue {
 }
 
 /**
- * The partition keys that a request names must match. `ForAllValues` alone also passes a request
- * that names none, such as a scan, so there must be one.
+ * Returns the condition that partition keys of a request match. `ForAllValues` alone also passes a
+ * request that names none, such as a scan, so there must be one.
  */
 export function leadingKeys(...patterns: readonly string[]): CfnValue {
   return {
@@ -61,7 +61,7 @@ export function leadingKeys(...patterns: readonly string[]): CfnValue {
   };
 }
 
-/** What DynamoDB does with the key of a table on behalf of a reader or writer. */
+/** The uses of the key of a table by DynamoDB on behalf of a reader or writer. */
 const KEY_READING = ["Decrypt", "DescribeKey"] as const;
 const KEY_WRITING = [...KEY_READING, "Encrypt", "ReEncrypt*", "GenerateDataKey*"] as const;
 
@@ -103,12 +103,14 @@ export const BOUNDARY_ARN = choose(
 
 export const PERMISSIONS_BOUNDARY = onlyIf("HasPermissionBoundary", BOUNDARY_ARN);
 
-/** A role that only the given principal may assume. */
+/** Returns the trust of a role that only the given principal may assume. */
 export function trust(principal: CfnValue): CfnValue {
   return policyDocument([{ Effect: "Allow", Principal: principal, Action: "sts:AssumeRole" }]);
 }
 
-/** The properties of the role of a Lambda: what it may do, under the name of its policy. */
+/**
+ * Returns the properties of the role of a Lambda: its permissions, under the name of its policy.
+ */
 export function lambdaRole(
   policyName: string,
   statements: readonly CfnValue[],
@@ -120,7 +122,7 @@ export function lambdaRole(
   };
 }
 
-/** Writing to a log group that the stack has made. */
+/** Allows writing to a log group that the stack has made. */
 export function writeLogs(logGroup: string): CfnValue {
   return allow({
     sid: "WriteLogs",

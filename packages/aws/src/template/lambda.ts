@@ -1,4 +1,4 @@
-/** What both Lambdas have in common. */
+/** The common parts of both Lambdas. */
 
 import { FUNCTION_SUFFIXES, type LambdaName } from "../lambda/function-names.ts";
 import { type CfnResource, type CfnValue, choose, ref, sub } from "./cfn.ts";
@@ -52,7 +52,7 @@ export function lambdaResource(settings: LambdaSettings): CfnResource {
   };
 }
 
-/** The name that `functionNameOf` computes from the name of the stack. */
+/** Returns the name that `functionNameOf` computes from the name of the stack. */
 export function functionName(lambda: LambdaName): CfnValue {
   return sub(nameText(lambda));
 }

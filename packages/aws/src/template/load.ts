@@ -7,7 +7,7 @@ import { RUNTIME, STAND_IN } from "./lambda.ts";
 
 const ARN = `arn:\${AWS::Partition}:dynamodb:\${AWS::Region}:\${AWS::AccountId}:table/\${TableName}`;
 
-/** What a scenario may do with the table: everything that limiters do, and no scans. */
+/** The actions of a scenario on the table: all of limiters, and no scans. */
 const ACTIONS = [...TABLE_ACTIONS, "BatchWriteItem"];
 
 function text(Description: string, Default = ""): CfnParameter {
@@ -18,7 +18,7 @@ function number(Description: string, Default: number): CfnParameter {
   return { Type: "Number", Description, Default };
 }
 
-/** Nothing in it runs, or costs anything, while no test runs. */
+/** Returns a template in which nothing runs, or costs anything, while no test runs. */
 export function loadTemplate(): CfnTemplate {
   return {
     AWSTemplateFormatVersion: "2010-09-09",

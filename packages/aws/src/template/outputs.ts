@@ -1,4 +1,4 @@
-/** What a stack tells others, by the same names as in tables of the reference. */
+/** Outputs of a stack, with the names that tables of the reference have. */
 
 import { POLICY_NAME_PARAMETERS, type PolicyComponent } from "../options/stack-parameters.ts";
 import { ALARM_OUTPUTS, ALARM_RESOURCES } from "./alarms.ts";
@@ -48,7 +48,9 @@ const roleOutputs = ["AppRole", "AdminRole", "ReadOnlyRole"].flatMap((id) => [
   [`${id}Name`, output("Name of the role", ref(id), `${id}Name`, "DeployIAMRoles")],
 ]);
 
-/** CloudFormation refuses to export an empty text, and with it the whole stack. */
+/**
+ * Returns an output; CloudFormation refuses to export an empty text, and the whole stack with it.
+ */
 function settingOutput(description: string, parameter: string): CfnOutput {
   return output(description, ref(parameter), parameter, hasName(parameter));
 }

@@ -20,7 +20,7 @@ function text(description: string, more: Partial<CfnParameter> = {}): CfnParamet
   return { Type: "String", Description: description, Default: "", ...more };
 }
 
-/** CloudFormation knows texts and numbers, and numbers cannot be absent. */
+/** Returns a parameter; CloudFormation has texts and numbers, and numbers cannot be absent. */
 function optionParameter({ type, help, allowed, default: value }: StackOption): CfnParameter {
   const isNumber = type === "number" && value !== undefined;
   return {
@@ -71,7 +71,9 @@ export const PARAMETERS: Readonly<Record<string, CfnParameter>> = {
   ...nameParameters(POLICY_NAME_PARAMETERS),
 };
 
-/** Function names have at most 64 characters: a stack with a long name needs the short one. */
+/**
+ * Returns the suffix: function names have at most 64 characters, so a long stack needs a short one.
+ */
 function suffix(lambda: LambdaName): CfnParameter {
   const { usual, short } = FUNCTION_SUFFIXES[lambda];
   return text(`End of the name of the ${lambda}`, {

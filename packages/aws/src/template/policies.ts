@@ -21,7 +21,7 @@ const NAMESPACE_ID = `\${aws:PrincipalTag/zael_namespace_id}`;
 /** The version record and the registry of namespaces. */
 const REGISTRY = "_/SYSTEM#";
 /**
- * What an acquire reads: limits, entities, buckets and deletion marks, and what a gateway does:
+ * Keys that an acquire reads: limits, entities, buckets and deletion marks, and for a gateway
  * notes; no usage, no audit log.
  */
 const READ_BY_ACQUIRE = ["SYSTEM#", "RESOURCE#*", "ENTITY#*", "BUCKET#*", "DELETED#*", "NOTE#*"];
@@ -68,7 +68,7 @@ function readRegistry(...more: readonly string[]): CfnValue {
   });
 }
 
-/** In the table and in the indexes of one namespace. GSI4 has its bare id as partition. */
+/** Allows actions in the table and indexes of one namespace. GSI4 has its bare id as partition. */
 function withinNamespace(actions: readonly string[]): CfnValue[] {
   return [
     allow({
@@ -99,7 +99,7 @@ const STATEMENTS: Readonly<Record<PolicyComponent, readonly CfnValue[]>> = {
     allow({ sid: "ReadTable", actions: [...READ, "Scan", "DescribeTable"], resource: WHOLE_TABLE }),
   ],
   "ns-acq": [...acquire(NAMESPACE_ID), readRegistry()],
-  // A change of limits checks in the same transaction that its namespace still stands.
+  // A change of limits checks in the same transaction that its namespace still exists.
   "ns-full": [...withinNamespace([...READ, ...WRITE]), readRegistry("ConditionCheckItem")],
   "ns-read": [...withinNamespace(READ), readRegistry()],
 };
@@ -113,7 +113,7 @@ const DESCRIPTIONS: Readonly<Record<PolicyComponent, string>> = {
   "ns-read": "Read in the namespace of the tag zael_namespace_id",
 };
 
-/** `AcquireOnlyPolicyName` names `AcquireOnlyPolicy`. */
+/** Returns the id of a policy: `AcquireOnlyPolicyName` names `AcquireOnlyPolicy`. */
 export function policyId(component: PolicyComponent): string {
   return POLICY_NAME_PARAMETERS[component].replace(/Name$/, "");
 }

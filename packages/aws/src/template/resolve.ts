@@ -14,7 +14,7 @@ export interface ResolvedTemplate {
 
 type Values = Readonly<Record<string, string | number>>;
 
-/** `values` are parameters and, if need be, pseudo parameters such as `AWS::StackName`. */
+/** Resolves a template; `values` has parameters and pseudo parameters such as `AWS::StackName`. */
 export function resolveTemplate(
   template: CfnTemplate,
   values: Readonly<Record<string, string>>,
@@ -55,7 +55,7 @@ class Resolver {
     return this.value(condition) === true;
   }
 
-  /** `undefined`: it is as if it were not there. */
+  /** Resolves a value; `undefined`: it is absent. */
   value(value: CfnValue): CfnValue | undefined {
     if (Array.isArray(value)) return this.#list(value as readonly CfnValue[]);
     if (!isPlainObject(value)) return value;

@@ -14,8 +14,8 @@ export const TABLE = "LimiterTable";
 export const APPLICATION_TAG: CfnValue = { Key: "Application", Value: "zae-limiter" };
 
 /**
- * What a stack keeps when it goes: the data. Only a table that was never used, because the creation
- * of its stack failed, goes with it; otherwise it would stand in the way of the next attempt.
+ * The policy that a stack keeps its data when it is deleted. Only a table that was never used,
+ * because the creation of its stack failed, is deleted: it would block the next attempt.
  */
 export const KEEP_DATA = {
   DeletionPolicy: "RetainExceptOnCreate",
@@ -77,7 +77,7 @@ function ourShape(): TableShape {
   };
 }
 
-/** All keys are texts. */
+/** Returns the definitions of attributes, which are all texts. */
 export function attributeDefinitions(names: readonly string[]): readonly CfnValue[] {
   return names.map((name) => ({ AttributeName: name, AttributeType: "S" }));
 }

@@ -25,7 +25,7 @@ import { APPLICATION_TAG, TABLE, type TableVariant, tableResource } from "./tabl
 import { toYaml } from "./yaml.ts";
 
 /**
- * The template of every stack; options are its parameters.
+ * Returns the template of every stack; options are its parameters.
  *
  * @example
  * ```ts
@@ -54,7 +54,7 @@ export function stackTemplate(variant?: TableVariant): CfnTemplate {
 }
 
 /**
- * The template as text.
+ * Returns the template as text.
  *
  * @example
  * ```ts
@@ -68,7 +68,7 @@ export function printTemplate(template: CfnTemplate, format: "yaml" | "json"): s
   return toYaml(template);
 }
 
-/** As short as it can be, to be sent. */
+/** Returns the template as short as it can be, to be sent. */
 export function compactTemplate(template: object): string {
   return JSON.stringify(template);
 }

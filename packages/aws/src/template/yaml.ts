@@ -13,7 +13,7 @@ const LIST_FUNCTIONS: readonly string[] = [
   "Fn::Select",
   "Fn::Split",
 ];
-/** What is longer than this, written as JSON, gets lines of its own. */
+/** Length from which a value, written as JSON, gets lines of its own. */
 const LINE_LENGTH = 120;
 
 export function toYaml(template: object): string {
@@ -60,7 +60,7 @@ function fitsOneLine(nodes: readonly (Node | undefined)[], values: unknown): boo
   return flat && JSON.stringify(values).length <= LINE_LENGTH;
 }
 
-/** `{ Ref: x }` as `!Ref x`. */
+/** Returns `{ Ref: x }` as `!Ref x`. */
 function functionNode(name: string, argument: unknown): Node | undefined {
   if (name === "Ref" || name === "Condition") return tagged(new Scalar(argument), name);
   if (name === "Fn::Sub") return tagged(new Scalar(argument), "Sub");

@@ -48,8 +48,9 @@ export function cfnTemplate(manifest: Manifest, stackName: string): string {
 }
 
 /**
- * Returns the manifest in the properties of such a resource. Those that say where it goes (`ServiceToken`,
- * `ServiceTimeout`, `TableName`, `NamespaceId`) are no part of it. Throws `InvalidManifestError`.
+ * Returns the manifest in the properties of such a resource. Properties about its place
+ * (`ServiceToken`, `ServiceTimeout`, `TableName`, `NamespaceId`) are no part of it. Throws
+ * `InvalidManifestError`.
  */
 export function manifestFromProperties(properties: Readonly<Record<string, unknown>>): Manifest {
   const { ServiceToken, ServiceTimeout, TableName, NamespaceId, ...declared } = properties;

@@ -1,4 +1,4 @@
-/** Where a runner reads from: a stream in shards, some of which follow others. */
+/** The source of a runner: a stream in shards, some of which follow others. */
 
 import type {
   ChangeSource,
@@ -32,7 +32,7 @@ export function shardSource(changes: ChangeSource): ShardSource {
   return changes.by === "shards" ? streamSource(changes.stream) : feedSource(changes.store);
 }
 
-/** The stream of a table. */
+/** Returns the stream of a table as a source. */
 export function streamSource(stream: ChangeStream): ShardSource {
   return {
     discover: async () => {
@@ -52,7 +52,7 @@ export function streamSource(stream: ChangeStream): ShardSource {
 const FEED_SHARD = "feed";
 const PAGE = 1000;
 
-/** The feed of a store that has only one. */
+/** Returns the feed of a store that has only one shard as a source. */
 export function feedSource(store: ItemStore): ShardSource {
   return {
     discover: async () => ({

@@ -135,7 +135,7 @@ export class ShardWorker {
   }
 }
 
-/** The stream shows everything, also what this aggregator writes. */
+/** Returns whether a change matters: the stream shows everything, also the aggregator's writes. */
 function matters({ key: { SK } }: ChangeRecord): boolean {
   return SK === STATE_SK || SK.startsWith(AUDIT_PREFIX);
 }

@@ -92,7 +92,7 @@ export class StreamRunner {
     ]);
   }
 
-  /** A lease in the name of this process that no worker here reads must be taken again. */
+  /** Returns leases; one of this process that no worker here reads counts as free. */
   #asKnownHere(leases: ReadonlyMap<string, ShardLease>): ReadonlyMap<string, ShardLease> {
     const { worker } = this.#options;
     return new Map(
