@@ -14,8 +14,8 @@ export const AWAITED: readonly string[] = [
 export const PLAIN_FOLDERS: readonly string[] = [
   "bench/",
   "examples/",
-  "packages/aws/src/",
-  "packages/cli/src/",
+  "packages/aws/",
+  "packages/cli/",
   "packages/dashboard/",
   "packages/limiter/src/http/",
   "packages/limiter/src/manifest/",

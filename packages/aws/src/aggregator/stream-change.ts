@@ -24,8 +24,9 @@ const SEQUENCE_PATTERN = /^[0-9]*$/;
 export const ONLY_GENERATION = "";
 
 /**
- * Returns a text by the time the stream was made, which sorts. A table that was restored, or whose stream was switched off
- * and on, has a new stream, whose sequence numbers need not continue the old ones.
+ * Returns a text by the time the stream was made, which sorts. A table that was restored, or whose
+ * stream was switched off and on, has a new stream, whose sequence numbers need not continue the
+ * old ones.
  */
 export function generationOf(streamArn: string): string {
   const label = streamArn.slice(streamArn.lastIndexOf("/") + 1);

@@ -14,7 +14,7 @@ import { expect, it } from "vitest";
 const NOW = Date.parse("2030-01-01T00:00:00Z");
 const clock = () => NOW;
 
-/** What `deploy --audit-retention-days` writes into the table. */
+/** Writes the setting of `deploy --audit-retention-days` into the table. */
 async function deployed(store: TestStore, days: number): Promise<void> {
   const context = { store: store.items, clock, random: systemRandom, onWarning: () => undefined };
   const namespaces = new NamespaceRecords(context, NO_FOLLOWER);

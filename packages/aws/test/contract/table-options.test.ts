@@ -1,4 +1,4 @@
-/** What a table that is shared with the Python library may be created with. */
+/** Options with which a table that is shared with the Python library may be created. */
 
 import { DescribeTableCommand, DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { openRecords, writeRecords } from "@zae-limiter/aws/stack/table-records.ts";
@@ -50,7 +50,7 @@ describeEngines("a table for both libraries", ({ endpoint }) => {
     await deleteTable({ table, endpoint });
   });
 
-  it("a table for both libraries claims a Lambda of Python only where it is told to", async () => {
+  it("a table for both libraries claims a Lambda of Python only where the options say so", async () => {
     const options = { endpoint, timeoutMs: 20_000 };
     for (const pythonLambdaVersion of ["0.17.0", undefined]) {
       const table = newName();

@@ -1,7 +1,7 @@
 /**
- * What a tenant can forge with the policies of the template. IAM checks the leading key of a write
- * and not its index keys, so the forger writes through the gate as its policy allows, and the
- * victim reads through the gate as its own policy allows.
+ * Tests of items that a tenant can forge with the policies of the template. IAM checks the leading
+ * key of a write and not its index keys, so the forger writes through the gate as its policy
+ * allows, and the victim reads through the gate as its own policy allows.
  */
 
 import { stackParameters } from "@zae-limiter/aws/options/stack-parameters.ts";

@@ -7,7 +7,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { describe, inject } from "vitest";
 
 export interface RunningAws {
-  /** Where moto answers, for all services. */
+  /** The address of moto, for all services. */
   readonly endpoint: string;
   /** The interpreter of the environment, for cfn-lint. */
   readonly python: string;

@@ -102,7 +102,7 @@ describe("ZaeLimiter", () => {
 });
 
 await describeAws("ZaeLimiter as it is shipped", ({ build }) => {
-  test("ZaeLimiter as it is shipped brings the code of its Lambdas along, as assets", async () => {
+  test("the shipped ZaeLimiter has the code of its Lambdas as assets", async () => {
     const { href } = pathToFileURL(join(build, "aws", "cdk.js"));
     const shipped = (await import(href)) as typeof import("@zae-limiter/aws/cdk.ts");
     const outdir = mkdtempSync(join(tmpdir(), "zae-limiter-cdk-"));

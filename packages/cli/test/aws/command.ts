@@ -21,7 +21,7 @@ const ANONYMOUS = {
 };
 
 export class Command {
-  /** Where it runs, and what it leaves there. */
+  /** The folder in which the command runs. */
   readonly folder = mkdtempSync(join(tmpdir(), "zae-limiter-stack-"));
   /** The entry point of the package, to import. */
   readonly index: string;
@@ -63,7 +63,7 @@ export class Command {
     return this.watched({}, ...args);
   }
 
-  /** The same under circumstances. */
+  /** Runs a command under circumstances. */
   async watched(circumstances: Circumstances, ...args: string[]): Promise<Ran> {
     const { href } = pathToFileURL(join(this.#build, "cli", "frame", "program.js"));
     const { runProgram: program } = (await import(
@@ -83,7 +83,7 @@ export class Command {
     return JSON.parse(await this.on(...args, "--json")) as T;
   }
 
-  /** What AWS itself says: a path of Lambda, or an operation of DynamoDB. */
+  /** Asks AWS itself: a path of Lambda, or an operation of DynamoDB. */
   async lambda<T>(functionName: string): Promise<T> {
     return this.#ask("lambda", `/2015-03-31/functions/${functionName}`);
   }

@@ -1,4 +1,4 @@
-/** What options become on AWS, and what is left when AWS refuses: on moto, with the command. */
+/** Tests of options on AWS, and of leftovers when AWS refuses: on moto, with the command. */
 
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { describeAws } from "./aws.ts";

@@ -144,7 +144,7 @@ await describeAws("what others have deployed", (moto) => {
     const upgraded = await command.tries("upgrade", ...place);
     expect(upgraded.code).toBe(0);
     expect(upgraded.err).toMatch(/code of the aggregator is that of version 2\.0\.0 and stays/);
-    // A change of the Lambda itself would make moto, and only moto, put the stand-in back.
+    // A change of the Lambda itself would make moto, and only moto, restore the substitute.
     const deployed = await command.tries("deploy", ...place, "-t", "team=search");
     expect(deployed.code).toBe(0);
     expect(deployed.err).toMatch(/code of the aggregator is that of version 2\.0\.0 and stays/);

@@ -9,7 +9,7 @@ import { expect, test } from "vitest";
 import { describeAws } from "./aws.ts";
 
 await describeAws("a long template", (moto) => {
-  // By this name moto knows that the bucket stands behind it.
+  // By this name moto knows that the bucket is behind it.
   const endpoint = moto.endpoint.replace("127.0.0.1", "localhost");
 
   test("a long template goes through a bucket, and nothing stays of it", async () => {

@@ -80,7 +80,7 @@ describeCliStores("the command line", (store) => {
     }
   });
 
-  test("a full page of audit events tells how to go on (op 28)", async () => {
+  test("a full page of audit events shows how to read the next one (op 28)", async () => {
     const principal = `${"long-".repeat(20)}principal`;
     await store.repository.entities.create({ id: "key-1", principal });
     for (let times = 0; times < 2; times += 1) {

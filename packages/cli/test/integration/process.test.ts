@@ -1,4 +1,4 @@
-/** What the binary does as a process: signals, pipes, folders, the modules it loads. */
+/** Tests of the binary as a process: signals, pipes, folders, the modules it loads. */
 
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";

@@ -26,12 +26,12 @@ const leaves = tree.flatMap(({ node }): { words: string[]; leaf: Leaf }[] =>
 );
 const named = leaves.map(({ words, leaf }) => [words.join(" "), words, leaf] as const);
 
-/** Where any word will not do. */
+/** Values of options that do not take any word. */
 const VALUE: Readonly<Record<string, string>> = { "-c, --consume <name=amount>": "rpm=1" };
 
 const folder = mkdtempSync(join(tmpdir(), "zae-limiter-cli-"));
 const file = join(folder, "limits.db");
-/** What is stored before any command reads it. */
+/** The bytes of the store before any command reads it. */
 let stored: Bytes;
 beforeAll(async () => {
   const url = ["--url", `sqlite:${file}`];
@@ -134,7 +134,7 @@ describe("every command", () => {
     expect(existsSync(place)).toBe(false);
   });
 
-  test.each(readers)("%s leaves a file as it is, byte by byte", async (_, words, leaf) => {
+  test.each(readers)("%s does not change a byte of a file", async (_, words, leaf) => {
     const args = (leaf.arguments ?? []).map(() => "gpt-4");
     const options = [...required(leaf), "--url", `sqlite:${file}`];
     // Endless commands are ended after their first output.

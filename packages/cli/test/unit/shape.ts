@@ -42,7 +42,7 @@ function isList(shape: Shape): shape is readonly [Shape] {
   return Array.isArray(shape);
 }
 
-/** What a command of a group promises. */
+/** Returns the shape that a command of a group promises. */
 export function shapeOf({ commands }: Group, name: string): Shape {
   const found = commands.find((leaf) => leaf.name === name);
   if (found === undefined) throw new Error(`There is no command ${name}`);

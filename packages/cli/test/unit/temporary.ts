@@ -23,10 +23,10 @@ export function temporaryStore() {
       return {
         name,
         run,
-        /** The same under other circumstances. */
+        /** Runs a command under other circumstances. */
         under: (more: Circumstances, ...args: string[]): Promise<Captured> =>
           cli(args, { ...circumstances, ...more, env: { ...env, ...more.env } }),
-        /** What `--json` prints; the command must succeed. */
+        /** Returns the output of `--json`; the command must succeed. */
         async json<T = unknown>(...args: string[]): Promise<T> {
           const { code, out, err } = await run(...args, "--json");
           if (code !== 0) throw new Error(`${args.join(" ")} ended with ${code}: ${err}`);

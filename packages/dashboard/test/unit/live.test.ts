@@ -25,7 +25,7 @@ async function untilEvent(
   }
 }
 
-test("refusals of a limiter in the same process are told while the page is open", async () => {
+test("refusals of a limiter in the same process are sent while the page is open", async () => {
   const limiter = await RateLimiter.open("memory:");
   await limiter.repository.limits.setSystem(["rpm:1"]);
   const target = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 1 } };
@@ -45,7 +45,7 @@ test("refusals of a limiter in the same process are told while the page is open"
   await limiter.close();
 });
 
-test("a listener that came later hears calls like the option does, until it leaves", async () => {
+test("a listener that is added later gets calls like the option, until it is removed", async () => {
   const heard: string[] = [];
   const limiter = await RateLimiter.open("memory:", {
     events: ({ type }) => {

@@ -61,7 +61,7 @@ test("differences name what is added, removed and changed, and nothing else", ()
   ]);
 });
 
-test("an hour allows a full bucket and what refills meanwhile", () => {
+test("an hour allows a full bucket and an hour of refill", () => {
   expect(allowedInHour(Limit.parse("rpm:10/min:50"))).toBe(650);
   expect(allowedInHour(Limit.parse("rpd:240/day"))).toBe(250);
 });

@@ -13,7 +13,7 @@ import { afterAll, describe, expect, it } from "vitest";
 
 const NOON = Date.parse("2026-11-15T12:00:00Z");
 
-/** tenant < project < key-1, key-2; other stands alone. The project has no limits at all. */
+/** tenant < project < key-1, key-2; other is apart. The project has no limits at all. */
 async function family(repo: Repository): Promise<void> {
   const { entities, limits } = repo;
   await entities.create({ id: "tenant" });

@@ -17,9 +17,9 @@ import { contents, describeTables, fill, type Tables } from "./tables.ts";
 
 const clock = () => NOW;
 const GOLDEN = new URL("../../../../../test/fixtures/golden/", import.meta.url);
-/** Those that show items of a table; the others show what is made of them. */
+/** Files that show items of a table; the others show results made from them. */
 const TABLE_FILE = /^(?:0\d|1\d|21|22|30)/;
-/** What is left where nothing else is changed. */
+/** Items that stay where nothing else is changed. */
 const USAGE_SK = /^#USAGE#/;
 
 /** All golden items, those of a later moment over those of an earlier one. */
@@ -38,7 +38,7 @@ function golden(): Item[] {
   );
 }
 
-/** What the Python library can leave behind, beyond the golden items. */
+/** Returns items that the Python library can leave behind, beyond the golden items. */
 function leftBehind(): Item[] {
   return [
     // A bucket from before 0.9.0 that is in use at its new place, and one that is not.

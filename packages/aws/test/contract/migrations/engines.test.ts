@@ -1,4 +1,6 @@
-/** What only real tables can show: missing indexes, and a scan that goes on in another process. */
+/**
+ * Tests of migrations on real tables: missing indexes, and a scan that another process continues.
+ */
 
 import {
   CreateTableCommand,

@@ -17,7 +17,7 @@ import { afterAll, beforeAll, beforeEach, describe } from "vitest";
 
 const TIMEOUT_MS = 20_000;
 
-/** What a suite works on. */
+/** The tables of a suite. */
 export interface Tables {
   readonly store: ScanStore;
   /** How users of the library see the table; its buckets are items, as on DynamoDB. */
@@ -116,7 +116,7 @@ function closing(store: ScanStore): () => Promise<void> {
   return () => store.close();
 }
 
-/** The same store, which the borrower cannot close. */
+/** Returns a store that the borrower cannot close. */
 function lent(store: ScanStore): ScanStore {
   return new Proxy(store, {
     get: (_, name: keyof ScanStore) => {

@@ -19,7 +19,7 @@ import { contents, describeTables, fill } from "./tables.ts";
 
 const clock = () => NOW;
 
-/** What a namespace of an unfinished table holds, as the library sees it. */
+/** Expects the contents of a namespace of an unfinished table, as the library reads them. */
 async function expectContents(repo: Repository): Promise<void> {
   expect(await repo.entities.get("key-1")).toMatchObject({ id: "key-1", name: "The key-1" });
   expect(await repo.limits.listResources()).toEqual(["gpt-4"]);
@@ -85,7 +85,7 @@ describeTables("a table of an older version", (tables) => {
     const again = await runMigrations(tables.store, { clock });
     expect(again).toMatchObject({ completed: true, migrations: [] });
     expect(await contents(tables.store)).toEqual(before);
-    // Even if all rules looked at every item again.
+    // Even if all rules read every item again.
     await tables.store.delete(versionKey());
     const all = await runMigrations(tables.store, { clock });
     expect(all.migrations.map(({ version: to, changed }) => [to, changed])).toEqual([

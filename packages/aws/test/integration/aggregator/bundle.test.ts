@@ -17,7 +17,7 @@ const ROOT = fileURLToPath(new URL("../../../../..", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "zae-limiter-bundle-"));
 const bundle = join(folder, "aggregator.mjs");
 const caller = join(folder, "call.mjs");
-/** What DynamoDB Local and its like accept. */
+/** Credentials that every local DynamoDB accepts. */
 const CREDENTIALS = { AWS_ACCESS_KEY_ID: "local", AWS_SECRET_ACCESS_KEY: "local" };
 
 beforeAll(() => {

@@ -46,7 +46,7 @@ async function useOnce(limiter: RateLimiter, number: number): Promise<void> {
   return lease.commit();
 }
 
-/** So many, several at a time; hands out the number to go on with. */
+/** Acquires `count` times, several at a time; returns the number to continue with. */
 async function useMany(limiter: RateLimiter, from: number, count: number): Promise<number> {
   let next = from;
   const client = async () => {
@@ -104,7 +104,7 @@ class KillableAggregator {
   }
 }
 
-/** What was consumed of every limit by every entity, by the buckets. */
+/** Returns the consumption of every limit by every entity, by the buckets. */
 async function consumed(repo: Repository): Promise<Record<string, number>> {
   const sums: Record<string, number> = {};
   for (let number = 0; number < ENTITIES; number += 1) {
@@ -116,7 +116,7 @@ async function consumed(repo: Repository): Promise<Record<string, number>> {
   return sums;
 }
 
-/** The same, by the snapshots of one window type. */
+/** Returns the consumption of every limit by every entity, by the snapshots of one window type. */
 async function counted(
   repo: Repository,
   window: (typeof WINDOW_TYPES)[number],

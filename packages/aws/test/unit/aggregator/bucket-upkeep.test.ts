@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { AT, type BucketFields, bucketItem, change } from "./changes.ts";
 import { aggregatorOver } from "./setup.ts";
 
-/** What becomes of a bucket when a batch shows that `consumed` milli-tokens were taken from it. */
+/** Returns a bucket after a batch showed that `consumed` milli-tokens were consumed from it. */
 async function refilled(
   fields: BucketFields & { readonly consumed?: number; readonly ageMs?: number },
 ): Promise<{ item: Item | undefined; refills: number }> {

@@ -6,7 +6,7 @@ import type { Item, Value } from "@zae-limiter/limiter/storage/item.ts";
 export const NAMESPACE = "ns1";
 export const AT = Date.parse("2024-01-01T14:35:22Z");
 
-/** What of a bucket item matters to a test; the rest is as usual. */
+/** The fields of a bucket item that matter to a test; the rest is as usual. */
 export interface BucketFields {
   readonly entity?: string;
   readonly resource?: string;

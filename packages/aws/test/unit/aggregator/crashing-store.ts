@@ -4,7 +4,7 @@ import type { Key } from "@zae-limiter/limiter/storage/item.ts";
 import type { Change, Condition, WriteResult } from "@zae-limiter/limiter/storage/item-store.ts";
 import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
 
-/** What a process that is gone would say, if it could. */
+/** The error that a process which is gone would throw. */
 class Crash extends Error {}
 
 export class CrashingStore extends MemoryItemStore {
@@ -12,7 +12,7 @@ export class CrashingStore extends MemoryItemStore {
   #afterwards = false;
 
   /**
-   * The write after so many is the last; `afterwards`: it is executed, and its response is lost.
+   * Makes the write after `writes` the last; `afterwards`: it is executed, its response is lost.
    */
   crashAfter(writes: number, afterwards: boolean): void {
     this.#left = writes;

@@ -19,7 +19,7 @@ const NEW = { rf: DELETED_AT + 1, acquires: 1 };
 const acquired = (fields: { rf: number; shard?: number }, tokens: number): StreamChange =>
   change(undefined, bucketItem({ ...fields, acquires: 1, tc: { tpm: tokens * 1000 } }));
 
-/** A store in which `mark` appears between the writes of a batch and its last look at the marks. */
+/** A store in which `mark` appears between the writes of a batch and its last read of the marks. */
 class RacingStore extends MemoryItemStore {
   mark: Item | undefined;
   dies = false;

@@ -29,7 +29,7 @@ interface Step {
   readonly renewed: boolean;
 }
 
-/** What a reader does next. */
+/** The next act of a reader. */
 interface Turn {
   /** Which of the shards that can be read. */
   readonly pick: number;

@@ -17,7 +17,7 @@ function itemsOf(table: Table): (Item | undefined)[] {
   );
 }
 
-/** What the aggregator counts for a step that changes items: milli-tokens and acquires. */
+/** Returns the count of the aggregator for a step that changes items: milli-tokens and acquires. */
 async function counted(table: Table, step: () => Promise<unknown>) {
   const before = itemsOf(table);
   await step();

@@ -29,7 +29,7 @@ test("an acquire of this library counts as stored, and a refund of either librar
   expect(consumptionOf(change(item(4000, 3), item(1000, 2)))).toMatchObject({ events: -1 });
 });
 
-test("a snapshot of the Python library tells how often a soft limit was overdrawn", () => {
+test("a snapshot of the Python library shows how often a soft limit was overdrawn", () => {
   const stored = pythonItem("67-usage-snapshot-overdrawn", "ns");
   expect(decodeUsage(stored)).toMatchObject({
     counters: { rpm: 2, tpm: 120 },

@@ -55,7 +55,7 @@ test("a refusal of the bucket is an error", async () => {
   await expect(archiveAt(server.endpoint).put("k", gzipSync("x"))).rejects.toThrow();
 });
 
-test("an object that exists stays as it is, and that is no error", async () => {
+test("an object that exists is not replaced, without an error", async () => {
   const text = "<Error><Code>PreconditionFailed</Code><Message>At least one</Message></Error>";
   await using server = await bucketServer(412, text);
   await archiveAt(server.endpoint).put("k", gzipSync("x"));

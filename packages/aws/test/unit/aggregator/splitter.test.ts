@@ -37,7 +37,7 @@ async function world(limits: readonly string[] = ["rpm:100000"]) {
   return { time, store, repo, aggregator, use, shards, total };
 }
 
-/** What happened so far. */
+/** Returns the changes so far. */
 async function changesIn(store: MemoryItemStore): Promise<StreamChange[]> {
   const stop = new AbortController();
   const found: StreamChange[] = [];

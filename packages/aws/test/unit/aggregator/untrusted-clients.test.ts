@@ -32,7 +32,7 @@ async function limiterOver() {
   return { limiter, repo, store, put, warnings };
 }
 
-/** The same item in another namespace. */
+/** Returns an item moved to another namespace. */
 function inNamespace(item: Item, namespaceId: string): Item {
   const moved = Object.entries(item).map(([name, value]) => [
     name,

@@ -269,7 +269,7 @@ describe("snapshots", () => {
     ]);
   });
 
-  test("a record that stands twice in a batch, or out of order, counts once", () => {
+  test("a record that is twice in a batch, or out of order, counts once", () => {
     const steps = [0, 1000, 3000].map((tpm) => bucketItem({ tc: { tpm } }));
     const first = change(steps[0], steps[1]);
     const second = change(steps[1], steps[2]);

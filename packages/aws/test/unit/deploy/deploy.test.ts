@@ -187,7 +187,7 @@ describe("a new stack", () => {
     ]);
   });
 
-  test("typos are refused before AWS hears anything", async () => {
+  test("typos are refused before any request to AWS", async () => {
     const aws = new FakeAws();
     const { context } = contextOf(aws);
     const wrong: [string, StackOptions][] = [

@@ -28,7 +28,7 @@ const timer: Timer = {
       : new Promise((done) => signal?.addEventListener("abort", () => done())),
 };
 
-/** The same with less patience: what is shorter than an attempt to answer is over at once. */
+/** Ends a pause that is shorter than an attempt to answer at once. */
 const shortOnly: Timer["sleep"] = (ms, signal) => timer.sleep(ms <= 2000 ? ms : 9000, signal);
 
 let repo: Repository;
@@ -134,7 +134,7 @@ describe("Custom::ZaeLimiterLimits", () => {
     expect(twice.Status).toBe("SUCCESS");
   });
 
-  test("the namespace is the default one, or goes by its id", async () => {
+  test('the namespace is "default" by default, and may be given by its id', async () => {
     const byId = await cloudFormation.send(handlerOver(), {
       type: "Create",
       properties: { TableName: TABLE, NamespaceId: repo.namespaceId, Resources: GPT4 },

@@ -13,7 +13,7 @@ export const STACK_ID =
 /** A function next to a table on this machine, where these tests play CloudFormation. */
 export const LOCAL_PLACE = { region: "us-east-1", endpoint: "http://127.0.0.1:8000" } as const;
 
-/** What was put at the address of the answer. */
+/** A request that was put at the address of the answer. */
 export interface Reply {
   readonly Status: "SUCCESS" | "FAILED";
   readonly Reason?: string;

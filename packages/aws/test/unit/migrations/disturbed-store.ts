@@ -11,7 +11,7 @@ import type {
 } from "@zae-limiter/limiter/storage/item-store.ts";
 import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
 
-/** What happens to a write before it is done; a thrown error means that it is not done. */
+/** Runs before a write; an error that it throws means that the write is not done. */
 export type Disturbance = (writes: readonly Write[], position: number) => Promise<void> | void;
 
 export class DisturbedStore extends MemoryItemStore {

@@ -191,7 +191,7 @@ describe("a run", () => {
     expect(scanned).toEqual([...scanned].sort((one, other) => one - other));
   });
 
-  test("a run stops when it is told to, and lets the next one go on at once", async () => {
+  test("a run stops when its signal aborts, and the next one can continue at once", async () => {
     const store = await filled(large());
     const stop = new AbortController();
     const report = await runMigrations(store, {

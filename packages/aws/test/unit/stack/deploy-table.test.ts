@@ -299,7 +299,7 @@ describe("our own template", () => {
     expect(sentTemplate(aws)).toEqual(JSON.parse(JSON.stringify(stackTemplate())));
   });
 
-  test("--reset leaves what GSI2 copies as it is, unless it is given", async () => {
+  test("--reset keeps the projection of GSI2, unless it is given", async () => {
     const aws = new FakeAws();
     const parameters = { ...PARAMETERS, GSI2Projection: "ALL", LambdaMemorySize: "512" };
     aws.add({ name: "demo", status: "CREATE_COMPLETE", parameters });

@@ -103,7 +103,7 @@ describe("two first deployments", () => {
 });
 
 describe("a client that was overtaken", () => {
-  test("a client that was overtaken goes on from what stands: all of many succeed", async () => {
+  test("a client that was overtaken continues from the deployed state: all of many succeed", async () => {
     const aws = new FakeAws();
     const event = { ...TABLE_EVENT, status: "CREATE_IN_PROGRESS" };
     aws.script = { events: [event, event, event], end: "CREATE_COMPLETE" };
@@ -194,34 +194,42 @@ describe("a client that was overtaken", () => {
   });
 });
 
-describe("CloudFormation tells of it late", () => {
+describe("CloudFormation reports it late", () => {
   const STALE = [
     { looks: 4, as: "before" },
     { looks: 4, as: "missing" },
   ] as const;
 
-  test.each(STALE)("CloudFormation tells of a creation late: $as", async (stale) => {
-    const aws = new FakeAws();
-    const prepared = await prepare(aws, 1);
-    aws.stale = { ...stale };
-    const stack = await executePlan(contextOf(aws), prepared);
-    expect(stack.status).toBe("CREATE_COMPLETE");
-    expect(aws.writes).not.toContain("cloudformation:DeleteStack");
-  });
+  test.each(STALE)(
+    "a creation that CloudFormation reports late is followed to its end: $as",
+    async (stale) => {
+      const aws = new FakeAws();
+      const prepared = await prepare(aws, 1);
+      aws.stale = { ...stale };
+      const stack = await executePlan(contextOf(aws), prepared);
+      expect(stack.status).toBe("CREATE_COMPLETE");
+      expect(aws.writes).not.toContain("cloudformation:DeleteStack");
+    },
+  );
 
-  test.each(STALE)("CloudFormation tells of an update that fails late: $as", async (stale) => {
-    const aws = new FakeAws();
-    standing(aws);
-    aws.script = {
-      events: [{ ...TABLE_EVENT, status: "UPDATE_FAILED", reason: "no" }],
-      end: "UPDATE_ROLLBACK_COMPLETE",
-    };
-    const prepared = await prepare(aws, 1);
-    aws.stale = { ...stale };
-    await expect(executePlan(contextOf(aws), prepared)).rejects.toThrow(/as it was before: .*no$/);
-  });
+  test.each(STALE)(
+    "a failed update that CloudFormation reports late is found: $as",
+    async (stale) => {
+      const aws = new FakeAws();
+      standing(aws);
+      aws.script = {
+        events: [{ ...TABLE_EVENT, status: "UPDATE_FAILED", reason: "no" }],
+        end: "UPDATE_ROLLBACK_COMPLETE",
+      };
+      const prepared = await prepare(aws, 1);
+      aws.stale = { ...stale };
+      await expect(executePlan(contextOf(aws), prepared)).rejects.toThrow(
+        /as it was before: .*no$/,
+      );
+    },
+  );
 
-  test("CloudFormation tells of a deletion that fails late", async () => {
+  test("a failed deletion that CloudFormation reports late is found", async () => {
     const aws = new FakeAws();
     const { id } = standing(aws);
     aws.deletion = {
@@ -232,7 +240,7 @@ describe("CloudFormation tells of it late", () => {
     await expect(removeStack(contextOf(aws), id, "demo")).rejects.toThrow(/it is in use/);
   });
 
-  test("CloudFormation tells of tags that could not be set late", async () => {
+  test("tags that could not be set are found when CloudFormation reports them late", async () => {
     const aws = new FakeAws();
     standing(aws).tags = {};
     const stack = (await findStack(aws, "demo")) as Stack;
@@ -253,7 +261,7 @@ describe("CloudFormation tells of it late", () => {
     expect(timer.nowMs()).toBeLessThan(5000);
   });
 
-  test("an emulator that tells nothing is believed after a minute", async () => {
+  test("the status of an emulator without events is believed after a minute", async () => {
     const aws = new FakeAws();
     aws.isSilent = true;
     const timer = instantTimer();

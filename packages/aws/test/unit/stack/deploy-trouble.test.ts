@@ -1,4 +1,4 @@
-/** What goes wrong while deploying: told once, with its reason, and nothing of it stays. */
+/** Failures of deployments: reported once, with their reason, and without leftovers. */
 
 import { executePlan, preparePlan } from "@zae-limiter/aws/deploy/change-set-plan.ts";
 import type { DeployContext } from "@zae-limiter/aws/deploy/deploy-context.ts";

@@ -243,7 +243,7 @@ describe("the mapping of the aggregator (op 58)", () => {
     expect(source.polls()).toBe(1);
   });
 
-  test("a mapping that stays in creation is not ready in the end (op 58)", async () => {
+  test("a mapping that stays in creation ends as not ready (op 58)", async () => {
     const source = withStates(["Creating"]);
     expect(await ready(source)).toBe(false);
     expect(source.polls()).toBeGreaterThan(10);

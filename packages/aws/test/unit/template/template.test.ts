@@ -206,7 +206,7 @@ describe("the template", () => {
     });
   });
 
-  test("a key of one's own encrypts the table and the archive, and all roles may use it", () => {
+  test("a key of the user encrypts the table and the archive, and all roles may use it", () => {
     const kmsKeyArn = "arn:aws:kms:us-east-1:123456789012:key/x";
     const resources = resourcesWith({ kmsKeyArn, createIamRoles: true });
     expect(resources.LimiterTable?.Properties.SSESpecification).toMatchObject({
@@ -231,7 +231,7 @@ describe("the template", () => {
       StartingPosition: "TRIM_HORIZON",
       FunctionResponseTypes: ["ReportBatchItemFailures"],
       BisectBatchOnFunctionError: true,
-      // Nothing is lost to an outage of hours; what is lost in the end is told to the queue.
+      // Nothing is lost to an outage of hours; records that are given up go to the queue.
       MaximumRetryAttempts: -1,
       MaximumRecordAgeInSeconds: 79_200,
       DestinationConfig: { OnFailure: { Destination: { "Fn::GetAtt": ["AggregatorDLQ", "Arn"] } } },

@@ -1,4 +1,4 @@
-/** `acquire`, `peek`, `watch` and `run`, in process, at a time that stands still. */
+/** `acquire`, `peek`, `watch` and `run`, in process, at a constant time. */
 
 import { existsSync } from "node:fs";
 import { acquire } from "@zae-limiter/cli/commands/acquire.ts";

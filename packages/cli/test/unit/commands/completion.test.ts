@@ -9,7 +9,7 @@ import { expectShape } from "../shape.ts";
 
 const script = async (shell: string) => (await cli(["completion", shell])).out;
 
-/** What bash offers for the last word. */
+/** Returns the words that bash offers for the last word. */
 function offered(bash: string, words: readonly string[]): string[] {
   const program = `${bash}
 COMP_WORDS=(${words.map((word) => `'${word}'`).join(" ")})
@@ -76,7 +76,7 @@ test("in zsh, colons within descriptions and words are escaped, and quotes close
   expect(zsh).toMatch(/^#compdef zae-limiter\n/);
   expect(zsh).toContain("'--json:print JSON instead of text'");
   expect(zsh).toContain("sqlite\\:<file>");
-  // Bash reads the same quotes, so it can tell whether all are closed.
+  // Bash reads the same quotes, so it can check whether all are closed.
   execFileSync("bash", ["-n", "-c", zsh]);
 });
 

@@ -28,7 +28,7 @@ describe("bars", () => {
     }
   });
 
-  test("numbers that do not fit next to long names stand below them, whole", () => {
+  test("numbers that do not fit next to long names are below them, whole", () => {
     const requests = Limit.parse("requests_per_minute:100");
     const tokens = Limit.parse("tokens_per_minute:1000000");
     for (let columns = 28; columns <= 200; columns += 1) {

@@ -1,4 +1,4 @@
-/** Charts: what stands at the axes, and how columns use the width. */
+/** Charts: the texts at the axes, and how columns use the width. */
 
 import { chart, fitted } from "@zae-limiter/cli/terminal/chart.ts";
 import { describe, expect, test } from "vitest";

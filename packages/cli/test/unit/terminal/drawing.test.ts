@@ -32,7 +32,7 @@ function drawn(size: { columns: number; rows?: number; isTerminal?: boolean }, p
 }
 
 describe("a drawing", () => {
-  test("a drawing goes back by the lines that it has drawn, and hides the cursor meanwhile", () => {
+  test("a drawing moves back by the lines that it has drawn, and hides the cursor until its end", () => {
     expect(drawn({ columns: 80 }, ["a\nb\n", "c\n", "d\n"])).toBe(
       `\u001b[?25la\nb\n${UP(2)}c\n${UP(1)}d\n\u001b[?25h`,
     );

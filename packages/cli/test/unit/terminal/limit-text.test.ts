@@ -1,4 +1,4 @@
-/** How limits, numbers and times look. */
+/** The form of limits, numbers and times. */
 
 import { limitText } from "@zae-limiter/cli/terminal/limit-text.ts";
 import { duration, withThousands } from "@zae-limiter/cli/terminal/numbers.ts";

@@ -1,4 +1,4 @@
-/** What clients are told: refusals, headers, outages, observed requests. */
+/** Tests of answers to clients: refusals, headers, outages, observed requests. */
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -170,7 +170,7 @@ describe.each(ADAPTERS)("answers of rateLimit on $name", (adapter) => {
       expect(granted?.get("ratelimit")).toBeNull();
     });
 
-    test("legacy headers tell the time at which the bucket is full", async () => {
+    test("legacy headers have the time at which the bucket is full", async () => {
       const [granted] = await headersOf("legacy");
       expect(granted?.get("x-ratelimit-limit")).toBe("50");
       expect(granted?.get("x-ratelimit-remaining")).toBe("30");

@@ -1,4 +1,4 @@
-/** The same on a table: grants, refusals, settling, hang-ups and outages of local DynamoDB. */
+/** Tests on a table: grants, refusals, corrections, hang-ups and outages of local DynamoDB. */
 
 import { once } from "node:events";
 import { connect } from "node:net";

@@ -1,4 +1,7 @@
-/** What only Express, Connect and node:http have: routers, proxies, error handlers. */
+/**
+ * Tests of features that only Express, Connect and node:http have: routers, proxies, error
+ * handlers.
+ */
 
 import { createServer, request as nodeRequest } from "node:http";
 import { connect as netConnect } from "node:net";

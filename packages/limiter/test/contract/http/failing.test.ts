@@ -1,4 +1,4 @@
-/** What goes wrong around a request: keys, functions, resources and handlers that fail. */
+/** Tests of failures around a request: keys, functions, resources and handlers. */
 
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { RateLimiterUnavailable } from "@zae-limiter/limiter/domain/errors/errors.ts";

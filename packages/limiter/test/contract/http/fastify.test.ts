@@ -1,4 +1,4 @@
-/** What only Fastify has: encapsulated registrations, hooks, HTTP/2. */
+/** Tests of features that only Fastify has: encapsulated registrations, hooks, HTTP/2. */
 
 import { once } from "node:events";
 import { connect as connectHttp2 } from "node:http2";

@@ -1,4 +1,7 @@
-/** What users of express-rate-limit, hono-rate-limiter and @fastify/rate-limit rely on. */
+/**
+ * Tests of behaviour that users of express-rate-limit, hono-rate-limiter and @fastify/rate-limit
+ * rely on.
+ */
 
 import { describe, expect, test } from "vitest";
 import { ADAPTERS, type TestOptions } from "./served.ts";

@@ -14,13 +14,13 @@ import express4 from "express-4";
 import Fastify from "fastify";
 import { Hono } from "hono";
 
-/** What every handler of these tests gets, whatever the framework. */
+/** The argument of every handler of these tests, whatever the framework. */
 interface Visit {
   readonly lease: Lease | undefined;
   readonly path: string;
 }
 
-/** What it answers. A generator is a stream of chunks. */
+/** The answer of a handler. A generator is a stream of chunks. */
 interface Reply {
   readonly status?: number;
   readonly body?: string | AsyncIterable<string>;
@@ -28,7 +28,7 @@ interface Reply {
 
 export type Handler = (visit: Visit) => Reply | Promise<Reply>;
 
-/** What the user's functions see of a request, in the words of no framework. */
+/** The parts of a request that the user's functions see, in the words of no framework. */
 export interface Seen {
   header(name: string): string | undefined;
   readonly path: string;
@@ -176,7 +176,7 @@ function serveExpress(
 ): Promise<Served> {
   const app = express();
   app.set("trust proxy", "loopback");
-  // Express prints the errors of handlers unless it is told that this is a test.
+  // Express prints the errors of handlers, except in the environment `test`.
   app.set("env", "test");
   for (const each of listOf(options)) {
     app.use(onExpress.rateLimit(translated(each, seeNode)));

@@ -1,4 +1,4 @@
-/** What the files of this suite share. */
+/** Helpers that the files of this suite share. */
 
 import { once } from "node:events";
 import type { Socket } from "node:net";
@@ -76,7 +76,9 @@ export interface WaitingRoom {
   readonly url: string;
   /** How many requests have reached the handler. */
   handled(): number;
-  /** Whether a request stands in the queue: then a call that would fit is refused for its sake. */
+  /**
+   * Returns whether a request is in the queue: then a call that would fit is refused for its sake.
+   */
   isOccupied(): Promise<boolean>;
 }
 

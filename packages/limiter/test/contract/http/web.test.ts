@@ -1,4 +1,7 @@
-/** What only Hono and web-standard handlers have: contexts, fixed headers, runtimes. */
+/**
+ * Tests of features that only Hono and web-standard handlers have: contexts, fixed headers,
+ * runtimes.
+ */
 
 import type { Lease } from "@zae-limiter/limiter/acquire/lease/lease.ts";
 import { LeaseExpiredError } from "@zae-limiter/limiter/domain/errors/errors.ts";
@@ -61,7 +64,7 @@ describe("Hono", () => {
     },
   );
 
-  test("getConnInfo tells the address on another runtime", async () => {
+  test("getConnInfo returns the address on another runtime", async () => {
     const app = new Hono();
     const getConnInfo = (c: onHono.HonoContext) => ({
       remote: { address: c.req.raw.headers.get("x-address") ?? "" },
@@ -92,7 +95,7 @@ describe("Hono", () => {
     expect(() => lease?.adjust({ rpm: 1 })).toThrow(LeaseExpiredError);
   });
 
-  test("a response that cannot be copied, such as an upgrade, is returned as it is", async () => {
+  test("a response that cannot be copied, such as an upgrade, is returned unchanged", async () => {
     const app = new Hono();
     app.use(onHono.rateLimit({ ...ONE, entityId: () => "key-1" }));
     const upgrade = Response.error();

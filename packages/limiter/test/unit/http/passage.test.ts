@@ -1,4 +1,4 @@
-/** What happens to the lease of a request whose client has gone while its handler is at work. */
+/** Tests of the lease of a request whose client has gone while its handler is at work. */
 
 import { LeaseExpiredError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import type { Outcome } from "@zae-limiter/limiter/http/options.ts";

@@ -72,7 +72,7 @@ describe("an apply", () => {
     ]);
   });
 
-  it("an apply waits for another apply no longer than it is told, and stops when its turn was taken", async () => {
+  it("an apply waits for another apply no longer than allowed, and stops when its turn was taken", async () => {
     const repo = await store.open();
     const { records } = repo[INTERNALS];
     const manifest = manifestOf(repo);
@@ -144,7 +144,7 @@ describe("an apply", () => {
     expect(await repo.limits.listResources()).toEqual([]);
   });
 
-  it("an apply stops between two changes when it is told to, and records what was done", async () => {
+  it("an apply stops between two changes when its signal aborts, and records the changes made", async () => {
     const repo = await store.open();
     const controller = new AbortController();
     const result = await applyManifest(repo, manifestOf(repo), {
@@ -158,7 +158,7 @@ describe("an apply", () => {
   });
 });
 
-/** The same repository, except that the limits of one resource cannot be set. */
+/** Returns a repository that cannot set the limits of one resource. */
 function brokenAt(
   repo: Repository,
   broken: string,
@@ -172,7 +172,7 @@ function brokenAt(
   });
 }
 
-/** The same repository; before it sets the limits of a resource, something else has to end. */
+/** Returns a repository that waits for something before it sets the limits of a resource. */
 function delayedBy(repo: Repository, before: () => Promise<unknown> | undefined): Repository {
   return withLimits(repo, {
     setResource: async (...args) => {

@@ -128,7 +128,7 @@ describe("a manifest that is refused", () => {
     ]);
   });
 
-  test("a manifest that is refused has unknown names reported where they stand", () => {
+  test("a refused manifest has unknown names reported at their positions", () => {
     const text = lines(
       "namespace: n",
       "sytem: {}",
@@ -177,7 +177,7 @@ describe("a manifest that is refused", () => {
     ]);
   });
 
-  test("a name that is wrong is one problem, and what stands under it is checked all the same", () => {
+  test("a wrong name is one problem, and its value is checked all the same", () => {
     const text = "namespace: n\nsystem:\n  limits:\n    1rpm: { capacity: 5 }\n";
     expect(problemsOf(text)).toEqual([
       expect.stringMatching(/^4:5 system\.limits\.1rpm: must start/),
@@ -205,7 +205,7 @@ describe("a manifest that is refused", () => {
     ]);
   });
 
-  test("a manifest that is refused has a problem in what an anchor brought, shown where that stands", () => {
+  test("a problem in a part from an anchor is shown at the alias", () => {
     const text = lines(
       "namespace: n",
       "resources:",

@@ -25,7 +25,7 @@ afterEach(() => rmSync(folder, { recursive: true }));
 
 const run = (name: string, ...more: string[]) => cli(["limits", name, ...more, "--url", url]);
 
-/** What a command prints with `--json`, in the form it promises. */
+/** Returns the output of a command with `--json`, in the form it promises. */
 async function json(name: string, ...more: string[]): Promise<{ code: number; value: unknown }> {
   const { code, out } = await run(name, ...more, "--json");
   const value: unknown = JSON.parse(out);
@@ -166,7 +166,7 @@ describe("limits", () => {
   });
 });
 
-/** The same for commands without a store. */
+/** Returns the output with `--json` of a command without a store. */
 async function storelessJson(
   name: string,
   ...more: string[]

@@ -1,4 +1,4 @@
-/** `local` without processes: help, lines for shells, where engines are looked for, logs. */
+/** `local` without processes: help, lines for shells, places of local DynamoDB, logs. */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import {

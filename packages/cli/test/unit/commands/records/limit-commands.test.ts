@@ -9,7 +9,7 @@ import { temporaryStore } from "../../temporary.ts";
 
 const store = temporaryStore();
 
-/** The same four commands on three levels. */
+/** The four commands of each of the three levels. */
 const LEVELS = [
   {
     level: "system",

@@ -24,7 +24,7 @@ const run = (...args: string[]) => cli(["namespace", ...args], { env, clock });
 const under = (more: Circumstances, ...args: string[]) =>
   cli(["namespace", ...args], { env, clock, ...more });
 
-/** What `--json` prints, which is as promised. */
+/** Returns the output of `--json`, checked against its shape. */
 async function json<T>(name: string, ...args: string[]): Promise<T> {
   const { code, out, err } = await run(name, ...args, "--json");
   expect({ code, err }).toEqual({ code: 0, err: "" });
@@ -80,7 +80,7 @@ describe("register", () => {
 });
 
 describe("list and show", () => {
-  test("list and show tell ids and times", async () => {
+  test("list and show print ids and times", async () => {
     const id = await register("tenant-a");
     const { code, out } = await run("list");
     expect(code).toBe(0);

@@ -92,7 +92,7 @@ test("many calls with one signal leave no listener on it", async () => {
   expect(getEventListeners(signal, "abort")).toEqual([]);
 });
 
-test("Ctrl-C while deleting tells how to go on", async () => {
+test("Ctrl-C during a deletion prints how to continue", async () => {
   const tags = stackTags("demo", {});
   aws.answers.DescribeStacks = describeStacks({ name: "demo", status: "DELETE_IN_PROGRESS", tags });
   aws.answers = { ...changeSet(""), ...aws.answers };
@@ -167,7 +167,7 @@ describe("a plan in words", () => {
     ]);
   });
 
-  test("a plan in words of a new stack tells what was chosen, not what is always so", () => {
+  test("the printed plan of a new stack has the chosen settings, not the constant ones", () => {
     const settings = [
       { name: "SchemaVersion", before: undefined, after: "0.11.0" },
       { name: "LambdaMemorySize", before: undefined, after: "512" },

@@ -93,7 +93,7 @@ test("the tags that a stack hands on to its Lambdas name the version they run", 
   });
 });
 
-test("the result of a deployment tells of newer code", () => {
+test("the result of a deployment names newer code", () => {
   const code = {
     lambda: "aggregator",
     functionName: "demo-aggregator",
