@@ -145,13 +145,11 @@ function headersFor(
   metered: MeteredCall,
   answer: IncomingMessage,
 ): OutgoingHttpHeaders {
-  const headers = {
+  return {
     ...clientHeaders(answer.headers, upstream),
     ...limitHeaders(metered.statuses, setup.clock(), provider),
     "x-gateway-request-id": requestId,
   };
-  delete headers["content-length"];
-  return headers;
 }
 
 /** Hands an answer on at the speed of the client; returns whether it was read whole. */
@@ -168,6 +166,7 @@ async function handOn(
   const isStreamed = contentType.startsWith("text/event-stream");
   const meter = meterOf(exchange, granted, { contentType, contentEncoding });
   const headers = headersFor(exchange, model, metered, answer);
+  if (call.hidesUsage) delete headers["content-length"];
   const begin = () => void response.writeHead(answer.statusCode ?? 200, headers);
   // The id of a background response is remembered before the client can ask for it.
   const held: Uint8Array[] | undefined = call.facts.isBackground && !isStreamed ? [] : undefined;
