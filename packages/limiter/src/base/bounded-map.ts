@@ -2,7 +2,9 @@
 
 import { LRUCache } from "lru-cache";
 
-/** Bounded by size: a bound by count reserves its memory in advance, for every namespace. */
+/**
+ * Makes a map bounded by size: a bound by count reserves memory in advance, for every namespace.
+ */
 export function boundedMap<V extends object | number>(most: number): LRUCache<string, V> {
   return new LRUCache({ maxSize: most, sizeCalculation: () => 1 });
 }

@@ -1,6 +1,6 @@
 /** Options and fields that are left out where they have no value. */
 
-/** The same fields, where one that may be `undefined` may be absent instead. */
+/** Fields of which one that may be `undefined` may be absent instead. */
 type Defined<Fields> = {
   [Name in keyof Fields as undefined extends Fields[Name] ? never : Name]: Fields[Name];
 } & {

@@ -1,9 +1,9 @@
-/** What `console.log` shows of a value. */
+/** How `console.log` shows a value. */
 
 /** The name of the method that Node.js calls to print a value. */
 export const INSPECT: unique symbol = Symbol.for("nodejs.util.inspect.custom");
 
-/** What Node.js passes to that method: the depth, the style, and a function that prints. */
+/** Arguments that Node.js passes to that method: depth, style, and a function that prints. */
 export type InspectStyle = readonly [
   depth: number,
   options: object,

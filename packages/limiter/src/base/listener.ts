@@ -1,6 +1,6 @@
 /** Listeners: functions of users that are called when something happens. */
 
-/** A listener that fails must not change what it listens to. The process is warned, once. */
+/** Wraps a listener: one that fails must not change what it listens to. It warns once. */
 export function unbreakable<T>(name: string, listener: (heard: T) => void): (heard: T) => void {
   let warned = false;
   const warn = (error: unknown) => {

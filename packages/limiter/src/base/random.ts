@@ -34,7 +34,7 @@ export function fractionOf(high: number, low: number): number {
  */
 export const processRandom: Random = () => Math.random();
 
-/** A whole number in [0, below). */
+/** Returns a whole number in [0, below). */
 export function randomInteger(random: Random, below: number): number {
   return Math.floor(random() * below);
 }

@@ -2,7 +2,7 @@
 
 const SHOWN_LENGTH = 50;
 
-/** The first 50 characters and `...`, or the text itself when it is no longer than that. */
+/** Returns the first 50 characters and `...`, or the text itself when it is no longer than that. */
 export function shorten(text: string): string {
   if (text.length <= SHOWN_LENGTH) return text;
   // Cut between characters, never within a surrogate pair; 51 of them are enough to know.

@@ -49,7 +49,7 @@ export function accruedMilli(rate: Speed, elapsedMs: number, remainder: number):
   return mulAddDiv(elapsedMs, rate.refillMilli, remainder, rate.periodMs);
 }
 
-/** Like `accruedMilli`, with the remainder of the rounding. */
+/** Returns what `accruedMilli` does, with the remainder of the rounding. */
 export function accrued(rate: Speed, elapsedMs: number, remainder: number): Division {
   return mulAddDivRem(elapsedMs, rate.refillMilli, remainder, rate.periodMs);
 }
@@ -89,7 +89,7 @@ export function remainderAfter(
     : accrued(rate, elapsedMs, remainder).remainder;
 }
 
-/** Returns the level at `nowMs`. A clock that stands still or ran backwards changes nothing. */
+/** Returns the level at `nowMs`. A clock that has stopped or ran backwards changes nothing. */
 export function refill(level: Level, rate: Rate, nowMs: number): Level {
   const elapsedMs = nowMs - level.refilledAtMs;
   if (elapsedMs <= 0) {

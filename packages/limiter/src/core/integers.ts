@@ -16,7 +16,9 @@ export interface Division {
   readonly remainder: number;
 }
 
-/** `floor((a * b + c) / divisor)`, exact; saturates at ±(2^53 - 1). `divisor` is positive. */
+/**
+ * Returns `floor((a * b + c) / divisor)`, exact; saturates at ±(2^53 - 1). `divisor` is positive.
+ */
 export function mulAddDiv(a: number, b: number, c: number, divisor: number): number {
   const product = a * b;
   const sum = product + c;
@@ -26,7 +28,7 @@ export function mulAddDiv(a: number, b: number, c: number, divisor: number): num
   return bigMulAddDiv(a, b, c, divisor).quotient;
 }
 
-/** Like `mulAddDiv`, with the remainder: what the rounding left over, for the next time. */
+/** Returns what `mulAddDiv` does, with the remainder of the rounding, for the next time. */
 export function mulAddDivRem(a: number, b: number, c: number, divisor: number): Division {
   const product = a * b;
   const sum = product + c;
@@ -37,23 +39,23 @@ export function mulAddDivRem(a: number, b: number, c: number, divisor: number): 
 }
 
 /**
- * `floor(value / divisor)` for safe integers. Exact, although the division rounds: to be rounded
- * onto the next integer, a quotient must be closer to it than `1 / divisor`, and that takes a
- * value beyond 2^53.
+ * Returns `floor(value / divisor)` for safe integers. Exact, although the division rounds: to be
+ * rounded onto the next integer, a quotient must be closer to it than `1 / divisor`, and that takes
+ * a value beyond 2^53.
  */
 export function floorDiv(value: number, divisor: number): number {
   return Math.floor(value / divisor);
 }
 
-/** `ceil(value / divisor)` for safe integers. */
+/** Returns `ceil(value / divisor)` for safe integers. */
 export function ceilDiv(value: number, divisor: number): number {
   const negated = floorDiv(-value, divisor);
   return negated === 0 ? 0 : -negated;
 }
 
 /**
- * Like `floorDiv`, with the remainder. A negative value is mirrored to one that is not: its
- * quotient is rounded away from zero, and multiplied back it could pass 2^53.
+ * Returns what `floorDiv` does, with the remainder. A negative value is mirrored to one that is
+ * not: its quotient is rounded away from zero, and multiplied back it could pass 2^53.
  */
 function divide(value: number, divisor: number): Division {
   if (value < 0) {

@@ -14,7 +14,7 @@ export const WINDOW_TYPES = ["hourly", "daily", "monthly"] as const;
  */
 export type WindowType = (typeof WINDOW_TYPES)[number];
 
-/** The first millisecond of the window that holds `ms`. */
+/** Returns the first millisecond of the window that holds `ms`. */
 export function windowStartMs(type: WindowType, ms: number): number {
   const date = new Date(ms);
   const [year, month, day] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()];
@@ -23,7 +23,7 @@ export function windowStartMs(type: WindowType, ms: number): number {
   return Date.UTC(year, month, 1);
 }
 
-/** The first millisecond after the window that holds `ms`. */
+/** Returns the first millisecond after the window that holds `ms`. */
 export function windowEndMs(type: WindowType, ms: number): number {
   const start = new Date(windowStartMs(type, ms));
   const [year, month, day] = [start.getUTCFullYear(), start.getUTCMonth(), start.getUTCDate()];
@@ -32,7 +32,7 @@ export function windowEndMs(type: WindowType, ms: number): number {
   return Date.UTC(year, month + 1, 1);
 }
 
-/** `YYYY-MM-DDTHH:MM:SSZ`, the time format of every stored record. */
+/** Formats a time as `YYYY-MM-DDTHH:MM:SSZ`, the format of every stored record. */
 export function isoSeconds(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }

@@ -47,7 +47,7 @@ export class Entity {
     Object.freeze(this);
   }
 
-  /** Whether it stands at the top of its tree. */
+  /** Whether it is at the top of its tree. */
   get isParent(): boolean {
     return this.parentId === undefined;
   }

@@ -56,7 +56,7 @@ function copy(field: string, value: unknown, path: string, depth: number): JsonV
   throw new ValidationError(field, value, `expected JSON at ${path}, got ${show(value)}`);
 }
 
-/** DynamoDB keeps numbers from 1e-130 to below 1e126, so what is kept elsewhere is no different. */
+/** Returns whether DynamoDB keeps a number: from 1e-130 to below 1e126. All stores do the same. */
 function isStorable(value: number): boolean {
   const size = Math.abs(value);
   return size === 0 || (size >= 1e-130 && size < 1e126);

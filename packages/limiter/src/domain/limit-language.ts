@@ -55,7 +55,7 @@ export function printLimit(limit: LimitSpec): string {
   return `${limit.name}:${limit.refillAmount}/${period}${burst}${soft}`;
 }
 
-/** `min`, `5min`, `day`: the coarsest unit that divides the seconds evenly. */
+/** Prints `min`, `5min`, `day`: the coarsest unit that divides the seconds evenly. */
 function printPeriod(seconds: number): string {
   for (const [unit, unitSeconds] of UNIT_SECONDS) {
     if (seconds % unitSeconds !== 0) continue;

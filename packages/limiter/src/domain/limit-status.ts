@@ -1,4 +1,4 @@
-/** What a check of one limit found. */
+/** The result of checking one limit. */
 
 import { type Rate, waitMs } from "../core/bucket.ts";
 import { floorDiv } from "../core/integers.ts";
@@ -54,7 +54,7 @@ export interface LimitCheck {
 }
 
 /**
- * The status of a bucket whose balance is known. Only a request above zero can be exceeded.
+ * Returns the status of a bucket whose balance is known. Only a request above zero can be exceeded.
  * `behindMs` is how far a clock that ran backwards is behind that balance: nothing accrues until it
  * has caught up.
  */
@@ -90,7 +90,7 @@ export function secondsUntilFull(availableMilli: number, rate: Rate, behindMs = 
   return waitingMs < 0 ? 0 : (Math.max(1, waitingMs) + behindMs) / 1000;
 }
 
-/** The status of a limit that was granted: what is left, and nothing is exceeded. */
+/** Returns the status of a limit that was granted: what is left, and nothing is exceeded. */
 export function grantedStatus(check: LimitCheck, leftMilli: number, rate: Rate): LimitStatus {
   const { entityId, resource, limit, requested } = check;
   const marks = marksOf(check, leftMilli);

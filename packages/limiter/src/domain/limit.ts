@@ -35,7 +35,7 @@ export type LimitJson = {
   readonly soft?: true;
 };
 
-/** What the factories of limits take besides the rate. */
+/** Options of the factories of limits besides the rate. */
 export interface RateOptions {
   /** The most the bucket can hold; the rate when absent. */
   readonly burst?: number;
@@ -70,7 +70,7 @@ export class Limit implements LimitSpec {
   readonly refillPeriodSeconds: number;
   /** A soft limit refuses nothing: it is consumed into debt. */
   readonly soft: boolean;
-  /** The same numbers in the units of the arithmetic. */
+  /** Capacity and refill in the units of the arithmetic. */
   readonly rate: Rate;
 
   private constructor(spec: LimitSpec) {
@@ -94,27 +94,27 @@ export class Limit implements LimitSpec {
     Object.freeze(this);
   }
 
-  /** `rate` tokens per second; up to `burst` at once when given. */
+  /** Makes a limit of `rate` tokens per second; up to `burst` at once when given. */
   static perSecond(name: string, rate: number, options: RateOptions = {}): Limit {
     return Limit.#per(name, rate, 1, options);
   }
 
-  /** `rate` tokens per minute; up to `burst` at once when given. */
+  /** Makes a limit of `rate` tokens per minute; up to `burst` at once when given. */
   static perMinute(name: string, rate: number, options: RateOptions = {}): Limit {
     return Limit.#per(name, rate, 60, options);
   }
 
-  /** `rate` tokens per hour; up to `burst` at once when given. */
+  /** Makes a limit of `rate` tokens per hour; up to `burst` at once when given. */
   static perHour(name: string, rate: number, options: RateOptions = {}): Limit {
     return Limit.#per(name, rate, 3600, options);
   }
 
-  /** `rate` tokens per day; up to `burst` at once when given. */
+  /** Makes a limit of `rate` tokens per day; up to `burst` at once when given. */
   static perDay(name: string, rate: number, options: RateOptions = {}): Limit {
     return Limit.#per(name, rate, 86_400, options);
   }
 
-  /** Any capacity, refill amount and period. */
+  /** Makes a limit of any capacity, refill amount and period. */
   static custom(spec: LimitSpec): Limit {
     return new Limit(spec);
   }
@@ -124,7 +124,7 @@ export class Limit implements LimitSpec {
     return new Limit(parseLimit(text));
   }
 
-  /** The opposite of `toJSON`. */
+  /** Makes a limit of the object that `toJSON` returns. */
   static fromJSON(json: LimitJson): Limit {
     checkOptions("limit", json, "{ name, capacity, refill_amount, refill_period_seconds }");
     return new Limit({
@@ -154,7 +154,7 @@ export class Limit implements LimitSpec {
     return this.refillAmount / this.refillPeriodSeconds;
   }
 
-  /** The mini-language; `Limit.parse` reads it back. */
+  /** Returns the limit in the mini-language, which `Limit.parse` reads. */
   toString(): string {
     return printLimit(this);
   }
@@ -182,7 +182,7 @@ export class Limit implements LimitSpec {
   }
 }
 
-/** Lists that `checkLimits` has made. They are frozen, so they need no second look. */
+/** Lists that `checkLimits` has made. They are frozen, so they need no second check. */
 const checkedLists = new WeakSet<readonly LimitInput[]>();
 
 /** Whether `checkLimits` made this very list: it stays valid, and never changes. */

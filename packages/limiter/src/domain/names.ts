@@ -30,7 +30,7 @@ const NAMESPACE_LENGTH_MAX = 250;
 
 const ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_.\-:@]*$/;
 const LIMIT_PATTERN = /^[A-Za-z][A-Za-z0-9_.-]*$/;
-/** What models are called: `llama3.1:8b`, `@cf/meta/llama`, `01-ai/yi-34b`, an ARN. */
+/** Fits names of models: `llama3.1:8b`, `@cf/meta/llama`, `01-ai/yi-34b`, an ARN. */
 const RESOURCE_PATTERN = /^[A-Za-z0-9@][A-Za-z0-9_.\-/:@]*$/;
 const STACK_PATTERN = /^[A-Za-z][A-Za-z0-9-]*$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it has to find control characters.

@@ -3,7 +3,7 @@
 import type { UnsupportedLimit } from "./errors/unsupported-limit.ts";
 import type { Limit } from "./limit.ts";
 
-/** Where limits can be stored, from specific to general. */
+/** Levels that limits can be stored at, from specific to general. */
 export const CONFIG_LEVELS = ["entity", "entity_default", "resource", "system"] as const;
 
 /**

@@ -44,7 +44,9 @@ export interface Compatibility {
   readonly message: string;
 }
 
-/** `X.Y.Z`, with `v` before and `-pre` or `.devN` behind if need be; `undefined` for other text. */
+/**
+ * Reads `X.Y.Z`, perhaps with `v` before and `-pre` or `.devN` behind; `undefined` for other text.
+ */
 export function parseVersion(text: string): Version | undefined {
   const match = VERSION_PATTERN.exec(text);
   if (match === null) return undefined;
@@ -55,7 +57,7 @@ export function parseVersion(text: string): Version | undefined {
   };
 }
 
-/** Negative, zero or positive; a prerelease comes before its release. */
+/** Returns a negative number, zero or a positive one; a prerelease comes before its release. */
 export function compareVersions(left: Version, right: Version): number {
   const release = compareReleases(left, right);
   if (release !== 0) return release;
@@ -65,7 +67,7 @@ export function compareVersions(left: Version, right: Version): number {
   return left.prerelease < right.prerelease ? -1 : 1;
 }
 
-/** The first rule that matches decides. */
+/** Compares versions; the first rule that matches decides. */
 export function checkCompatibility(versions: {
   client: string;
   schema: string;

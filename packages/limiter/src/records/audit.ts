@@ -22,14 +22,14 @@ export const SYSTEM_SUBJECT = "$SYSTEM";
 const RESOURCE_SUBJECT_PREFIX = "$RESOURCE:";
 
 export const AUDIT_RETENTION_DAYS = 90;
-/** Where the system config says how many days events are kept. */
+/** Attribute of the system config: how many days events are kept. */
 export const AUDIT_RETENTION = "audit_retention_days";
 const PAGE_MAX = 10_000;
 const ULID_PATTERN = /^[0-9A-HJKMNP-TV-Z]{26}$/;
 
 const RETENTION_DAYS_MAX = 36_500;
 
-/** How long the system config says that events are kept; `undefined` when it does not say. */
+/** Returns the days that events are kept by the system config; `undefined` when it has none. */
 export function retentionDaysIn(system: Item | undefined): number | undefined {
   return integerAt(system, AUDIT_RETENTION, 1, RETENTION_DAYS_MAX);
 }
@@ -45,11 +45,11 @@ const AUDIT_ACTIONS = [
   "bucket_reset",
   "bucket_topped_up",
 ] as const;
-/** What an audit event says was done. */
+/** Actions of audit events. */
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
 /**
- * One change, as the audit log tells it.
+ * One change in the audit log.
  *
  * @example
  * ```ts
@@ -66,7 +66,7 @@ export interface AuditEvent {
   readonly eventId: string;
   /** `YYYY-MM-DDTHH:MM:SSZ`. */
   readonly timestamp: string;
-  /** What was done: an `AuditAction`, or an action of the Python library. */
+  /** The action: an `AuditAction`, or an action of the Python library. */
   readonly action: string;
   /** An entity, `$SYSTEM`, or `$RESOURCE:` and a resource. */
   readonly entityId: string;
@@ -74,11 +74,11 @@ export interface AuditEvent {
   readonly principal?: string;
   /** The resource that the change is about. */
   readonly resource?: string;
-  /** What was changed to what; the fields depend on the action. */
+  /** Changed values; the fields depend on the action. */
   readonly details: Readonly<Record<string, JsonValue>>;
 }
 
-/** What a change says about itself. */
+/** A change, as its caller describes it. */
 interface AuditEntry {
   readonly action: AuditAction;
   readonly subject: string;
@@ -91,7 +91,7 @@ export interface AuditWrite {
   readonly put: Item;
 }
 
-/** The subject of events about a resource. */
+/** Returns the subject of events about a resource. */
 export function resourceSubject(resource: string): string {
   return RESOURCE_SUBJECT_PREFIX + resource;
 }
@@ -125,7 +125,9 @@ export class AuditLog {
     this.#nextId = monotonicFactory(context.random);
   }
 
-  /** The newest events of an entity, of `$SYSTEM` or of `$RESOURCE:<name>`, newest first. */
+  /**
+   * Returns the newest events of an entity, of `$SYSTEM` or of `$RESOURCE:<name>`, newest first.
+   */
   async list(
     subject: string,
     options: { limit?: number; after?: string } = {},
@@ -163,8 +165,8 @@ export class AuditLog {
   }
 
   /**
-   * The newest events of the whole namespace, newest first. Events are stored by their subject, so
-   * this reads the keys of all events that are kept.
+   * Returns the newest events of the whole namespace, newest first. Events are stored by their
+   * subject, so this reads the keys of all events that are kept.
    */
   async listAll(options: { limit?: number; after?: string } = {}): Promise<AuditEvent[]> {
     checkFields("options", options, ["limit", "after"]);
@@ -187,7 +189,7 @@ export class AuditLog {
     return items.flatMap((item) => (item === undefined ? [] : (decodeEvent(item) ?? [])));
   }
 
-  /** A ULID of now, later than those before it. */
+  /** Returns a ULID of now, later than those before it. */
   newId(): string {
     return this.#nextId(this.#context.clock());
   }
@@ -217,7 +219,7 @@ export class AuditLog {
     };
   }
 
-  /** The same with the retention that the item of the namespace's limits says. */
+  /** Returns the write of an event, kept as long as the system config says. */
   entryIn(system: Item | undefined, entry: AuditEntry): AuditWrite {
     return this.entry(entry, retentionDaysIn(system) ?? AUDIT_RETENTION_DAYS);
   }
@@ -231,12 +233,14 @@ export class AuditLog {
   }
 }
 
-/** The sort key of an event is its id, which sorts by time. */
+/** Returns the sort key of an event: its id, which sorts by time. */
 function newestOf(keys: readonly Key[], count: number): Key[] {
   return keys.toSorted((one, other) => (one.SK > other.SK ? -1 : 1)).slice(0, count);
 }
 
-/** The event in an item; `undefined` when the item is none, or is not the one its key names. */
+/**
+ * Returns the event in an item; `undefined` when the item is none, or is not the one its key names.
+ */
 export function decodeEvent(item: Item): AuditEvent | undefined {
   const action = textAt(item, "action");
   const eventId = textAt(item, "event_id");

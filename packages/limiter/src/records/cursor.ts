@@ -14,11 +14,11 @@ const LIMIT_MAX = 10_000;
 
 export interface Page {
   readonly items: readonly Item[];
-  /** Where the next page begins; `undefined` at the end. */
+  /** Cursor of the next page; `undefined` at the end. */
   readonly cursor: string | undefined;
 }
 
-/** One page. It reads one item more than it shows, to know whether there is a next page. */
+/** Reads one page, and one item more than it returns, to know whether there is a next page. */
 export async function listPage(
   context: RecordContext,
   query: Query,
@@ -52,7 +52,7 @@ export function encodeCursor(item: Item, query: Query): string {
   return Buffer.from(JSON.stringify(Object.fromEntries(keys))).toString("base64url");
 }
 
-/** A cursor of another list is refused: a store would go on from somewhere else, or not at all. */
+/** Decodes a cursor. One of another list is refused: a store would continue from a wrong place. */
 export function decodeCursor(cursor: string, query: Query): Item {
   try {
     const keys = JSON.parse(Buffer.from(cursor, "base64url").toString()) as Item;
@@ -72,7 +72,7 @@ export function decodeCursor(cursor: string, query: Query): Item {
   );
 }
 
-/** The attributes that say where an item stands. */
+/** Returns the attributes that say where an item is listed. */
 function keyNames({ index }: Query): readonly string[] {
   if (index === undefined) return ["PK", "SK"];
   const { partition, sort } = indexNamed(index);

@@ -5,11 +5,11 @@ import type { ItemStore } from "../storage/item-store.ts";
 
 const DELETES_PER_BATCH = 500;
 
-/** Deletes the items; `tell` gets the size of each batch when it is deleted. */
+/** Deletes the items; `onDeleted` is called with the size of each batch when it is deleted. */
 export async function deleteAll(
   store: Pick<ItemStore, "writeMany">,
   items: AsyncIterable<Key>,
-  tell: (count: number) => void,
+  onDeleted: (count: number) => void,
 ): Promise<void> {
   let batch: Key[] = [];
   const flush = async () => {
@@ -17,7 +17,7 @@ export async function deleteAll(
     batch = [];
     if (deletes.length === 0) return;
     await store.writeMany({ deletes });
-    tell(deletes.length);
+    onDeleted(deletes.length);
   };
   for await (const item of items) {
     batch.push(keyOf(item));

@@ -1,7 +1,7 @@
 /**
- * Where an item stands in the indexes, derived from the item's own key.
+ * The place of an item in the indexes, derived from the item's own key.
  *
- * IAM restricts the leading key of a write and does not look at `GSI1PK` to `GSI4PK`, so a tenant
+ * IAM restricts the leading key of a write and does not check `GSI1PK` to `GSI4PK`, so a tenant
  * can put an item under its own key and give it the index keys of another tenant. The key is the
  * only part of an item that a policy protects, and every index key of ours follows from it.
  */
@@ -42,7 +42,10 @@ export function standsWhereShown(query: Query & { index: IndexName }, item: Item
   return ownPartition === partition && ownSort === sort;
 }
 
-/** The parent is not part of the key; the namespace and the child are. */
+/**
+ * Returns whether a place is that of a child: its key has the namespace and the child, not the
+ * parent.
+ */
 function isChild({ PK, SK }: Key, partition: string, sort: string): boolean {
   const entity = SK === META_SK ? parseEntityPartition(PK) : undefined;
   return (
@@ -66,7 +69,7 @@ function bucketOfEntity({ PK, SK }: Key): IndexPlace {
   return [entityPartition(namespaceId, entityId), `${BUCKET_PREFIX}${resource}#${shard}`];
 }
 
-/** `#USAGE#{resource}#{window}#{start}`; the Python library writes no window. */
+/** Reads `#USAGE#{resource}#{window}#{start}`; the Python library writes no window. */
 function usageOfResource({ PK, SK }: Key): IndexPlace {
   const entity = SK.startsWith(USAGE_PREFIX) ? parseEntityPartition(PK) : undefined;
   if (entity === undefined) return undefined;

@@ -20,7 +20,7 @@ export const USAGE_PREFIX = "#USAGE#";
 /** In GSI2. */
 export const USAGE_INDEX_PREFIX = "USAGE#";
 
-/** The partition of an entity: its record, its limits, its usage. */
+/** Returns the partition of an entity: its record, its limits, its usage. */
 export function entityPartition(namespaceId: string, entityId: string): string {
   return `${namespaceId}/${ENTITY_PREFIX}${entityId}`;
 }
@@ -40,7 +40,7 @@ export function namespaceOf(partition: string): string {
   return partition.slice(0, Math.max(0, partition.indexOf("/")));
 }
 
-/** The partition of what belongs to a whole namespace. */
+/** Returns the partition of what belongs to a whole namespace. */
 export function systemPartition(namespaceId: string): string {
   return `${namespaceId}/SYSTEM#`;
 }
@@ -49,12 +49,12 @@ export function resourcePartition(namespaceId: string, resource: string): string
   return `${namespaceId}/RESOURCE#${resource}`;
 }
 
-/** In GSI1: the children of an entity. */
+/** Returns the partition of GSI1 with the children of an entity. */
 export function childrenPartition(namespaceId: string, parentId: string): string {
   return `${namespaceId}/PARENT#${parentId}`;
 }
 
-/** In GSI3: the entities with limits of their own for a resource. */
+/** Returns the partition of GSI3 with the entities that have limits of their own for a resource. */
 export function entityConfigPartition(namespaceId: string, resource: string): string {
   return `${namespaceId}/ENTITY_CONFIG#${resource}`;
 }
@@ -79,17 +79,17 @@ export function systemConfigKey(namespaceId: string): Key {
   return { PK: systemPartition(namespaceId), SK: CONFIG_SK };
 }
 
-/** The set of resources that have limits. */
+/** Returns the set of resources that have limits. */
 export function resourceRegistryKey(namespaceId: string): Key {
   return { PK: systemPartition(namespaceId), SK: "#RESOURCES" };
 }
 
-/** The number of entities with limits of their own, per resource. */
+/** Returns the number of entities with limits of their own, per resource. */
 export function entityConfigRegistryKey(namespaceId: string): Key {
   return { PK: systemPartition(namespaceId), SK: "#ENTITY_CONFIG_RESOURCES" };
 }
 
-/** What the declarative limits have applied. */
+/** Returns the key of the record of declarative limits that were applied. */
 export function provisionerKey(namespaceId: string): Key {
   return { PK: systemPartition(namespaceId), SK: "#PROVISIONER" };
 }
@@ -107,12 +107,12 @@ export function auditKey(namespaceId: string, subject: string, eventId: string):
   return { PK: auditPartition(namespaceId, subject), SK: AUDIT_PREFIX + eventId };
 }
 
-/** What marks a deletion: of an entity, or of the whole namespace. */
+/** Returns the key of the mark of a deletion: of an entity, or of the whole namespace. */
 export function deletionKey(namespaceId: string, entityId = ""): Key {
   return { PK: `${namespaceId}/DELETED#${entityId}`, SK: "#DELETED" };
 }
 
-/** A note; see `notes.ts`. */
+/** Returns the key of a note; see `notes.ts`. */
 export function noteKey(namespaceId: string, name: string): Key {
   return { PK: `${namespaceId}/NOTE#${name}`, SK: "#NOTE" };
 }
@@ -121,17 +121,23 @@ export function versionKey(): Key {
   return { PK: systemPartition(RESERVED_NAMESPACE), SK: "#VERSION" };
 }
 
-/** From the name of a namespace to its id. */
+/** Returns the key of the record that leads from the name of a namespace to its id. */
 export function namespaceKey(name: string): Key {
   return { PK: systemPartition(RESERVED_NAMESPACE), SK: NAMESPACE_PREFIX + name };
 }
 
-/** From the id of a namespace to its name; stays when the name is taken away. */
+/**
+ * Returns the key of the record that leads from the id of a namespace to its name; it stays when
+ * the name is taken away.
+ */
 export function namespaceIdKey(namespaceId: string): Key {
   return { PK: systemPartition(RESERVED_NAMESPACE), SK: NAMESPACE_ID_PREFIX + namespaceId };
 }
 
-/** GSI4 leads from a namespace to everything in it; the sort key is the partition by default. */
+/**
+ * Returns the keys of GSI4, which leads from a namespace to everything in it; the sort key is the
+ * partition by default.
+ */
 export function inNamespace(
   namespaceId: string,
   sort: string,
@@ -151,8 +157,8 @@ const BUCKET_IDS_MAX = 20_000;
 let bucketIdsCount = 0;
 
 /**
- * Names a bucket within its namespace. The same name is the same text each time: a call looks it up
- * in several maps, which would have to hash and compare a new text again and again.
+ * Names a bucket within its namespace. The same name is the same text each time: a call reads
+ * several maps by it, which would have to hash and compare a new text again and again.
  */
 export function bucketId({ entityId, resource }: BucketName): string {
   const known = bucketIds.get(resource)?.get(entityId);
@@ -171,7 +177,7 @@ function addBucketId(entityId: string, resource: string): string {
   return id;
 }
 
-/** What the key of a bucket item says: `{namespace}/BUCKET#{entity}#{resource}#{shard}`. */
+/** The parts of the key of a bucket item: `{namespace}/BUCKET#{entity}#{resource}#{shard}`. */
 export interface BucketPlace {
   readonly namespaceId: string;
   readonly entityId: string;

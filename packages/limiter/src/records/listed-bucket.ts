@@ -5,7 +5,10 @@ import { type Item, keyOf } from "../storage/item.ts";
 import { decodeBucket, type StoredBucket } from "./bucket-item.ts";
 import type { RecordContext } from "./record-context.ts";
 
-/** The bucket in an item; `undefined` when it is none, and with a warning when it is damaged. */
+/**
+ * Returns the bucket in an item; `undefined` when it is none, and with a warning when it is
+ * damaged.
+ */
 export function listedBucket(
   item: Item | undefined,
   onWarning?: RecordContext["onWarning"],

@@ -13,7 +13,7 @@ import { bucketKey, inNamespace } from "./keys.ts";
 
 export type OperationKind = "reset" | "top_up";
 
-/** What a reset or a top-up has done. */
+/** Result of a reset or a top-up. */
 export interface OperationResult {
   /** How many shards of the bucket were changed; 0 where there was no bucket. */
   readonly shards: number;
@@ -50,12 +50,15 @@ export function operationKey(namespaceId: string, operation: Operation): Key {
   return { PK: bucketKey(namespaceId, entityId, resource, 0).PK, SK: PREFIX + key };
 }
 
-/** Where GSI4 has the records of an entity. */
+/** Returns the prefix of the records of an entity in GSI4. */
 export function operationsOf(entityId: string): string {
   return `${INDEX_PREFIX}${entityId}#`;
 }
 
-/** The incarnation of an entity that a record belongs to; `-` for one that was never created. */
+/**
+ * Returns the incarnation of an entity that a record belongs to; `-` for one that was never
+ * created.
+ */
 export function incarnationOf(entity: Item | undefined): string {
   if (entity === undefined) return "-";
   return textAt(entity, "pinc") ?? textAt(entity, "created_at") ?? "-";
@@ -83,8 +86,8 @@ export function encodeOperation(
 }
 
 /**
- * The result of an operation that was made before; `undefined` where the record is of another
- * incarnation, or its time is over. Refuses a key that was used for the other kind.
+ * Returns the result of an operation that was made before; `undefined` where the record is of
+ * another incarnation, or its time is over. Refuses a key that was used for the other kind.
  */
 export function madeBefore(
   record: Item | undefined,

@@ -18,7 +18,7 @@ const RESETS = "rsched";
 const WINDOWS = "sched";
 const NONE: ReadonlyMap<string, UnsupportedKind> = new Map();
 
-/** The names of the attributes that tell whether a limit of a bucket follows a schedule. */
+/** The names of the attributes that show whether a limit of a bucket follows a schedule. */
 export interface SchedulingAttributes {
   readonly refill: string;
   readonly sessionSeconds: string;
@@ -37,7 +37,7 @@ export function unsupportedInBucket(
   return isScheduled(item, names.windows, WINDOWS) ? "schedule" : undefined;
 }
 
-/** What a limit under `l_` of a config item carries that this version cannot enforce. */
+/** Returns the kind of a limit under `l_` of a config item that this version cannot enforce. */
 export function unsupportedInConfig(item: Item, limitName: string): UnsupportedKind | undefined {
   const attribute = (suffix: string) => `l_${limitName}_${suffix}`;
   const resets = valueAt(item, attribute("rsched")) !== undefined;
@@ -45,7 +45,7 @@ export function unsupportedInConfig(item: Item, limitName: string): UnsupportedK
   return valueAt(item, attribute("sched")) === undefined ? undefined : "schedule";
 }
 
-/** What a bucket has from the Python library, besides what both libraries have in common. */
+/** Attributes of a bucket from the Python library, besides those of both libraries. */
 export interface PythonPart {
   /** The limits that this version cannot enforce; they are in no other list of the bucket. */
   readonly unsupported: ReadonlyMap<string, UnsupportedKind>;
@@ -69,7 +69,7 @@ export function pythonPart(
   return { unsupported: unsupported ?? NONE, stamps: stamps ?? {}, resets, windows };
 }
 
-/** The part of a new bucket that has only stamps. */
+/** Returns the part of a new bucket that has only stamps. */
 export function stamped(stamps: Readonly<Record<string, Value>>): PythonPart {
   return { unsupported: NONE, stamps, resets: false, windows: false };
 }
@@ -102,7 +102,9 @@ export const PYTHON_LIMIT_SUFFIXES = [
 /** Attributes that hold for a bucket as a whole: a split copies them to the new shards. */
 const STAMPS = ["disabled", "bypass", "pgen", "pinc"] as const;
 
-/** Names of a bucket's attributes that tell of the Python library, of the bucket or of a limit. */
+/**
+ * Names of a bucket's attributes that only the Python library writes, of the bucket or of a limit.
+ */
 const OF_BUCKET: ReadonlySet<string> = new Set([RESETS, WINDOWS, ...STAMPS]);
 const OF_LIMIT = new RegExp(`^b_.+_(?:${PYTHON_LIMIT_SUFFIXES.join("|")})$`);
 
@@ -111,12 +113,14 @@ export function isPythonAttribute(name: string): boolean {
   return OF_BUCKET.has(name) || OF_LIMIT.test(name);
 }
 
-/** The time until which a limit of a bucket counts as soft; absent: it is hard. */
+/** Returns the time until which a limit of a bucket counts as soft; absent: it is hard. */
 export function softStamp(limitName: string): string {
   return `b_${limitName}_soft`;
 }
 
-/** The stamps of a bucket, for the shards that are made of it; `undefined` when it has none. */
+/**
+ * Returns the stamps of a bucket, for the shards that are made of it; `undefined` when it has none.
+ */
 function stampsIn(
   item: Item,
   limitNames: Iterable<string>,

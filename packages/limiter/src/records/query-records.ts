@@ -1,5 +1,5 @@
 /**
- * The one way to read an index. Items that stand in an index without belonging there are dropped
+ * The one way to read an index. Items that are in an index without belonging there are dropped
  * and counted in a warning; the types of `RecordContext` leave no other way.
  */
 
@@ -47,7 +47,7 @@ async function* queryIndex(
   }
 }
 
-/** All items, beyond the limit of the query too: dropped items count toward the store's limit. */
+/** Reads all items, also beyond the limit of the query: dropped items count toward it. */
 async function* pages(store: ItemStore, query: Query): AsyncGenerator<Item> {
   let asked = query;
   for (;;) {

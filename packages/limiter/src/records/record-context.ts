@@ -1,4 +1,4 @@
-/** What all records of one namespace share. */
+/** The parts that all records of one namespace share. */
 
 import type { Random } from "../base/random.ts";
 import type { Clock } from "../base/time.ts";
@@ -16,6 +16,6 @@ export interface RecordContext {
   readonly namespaceId: string;
   readonly clock: Clock;
   readonly random: Random;
-  /** Told of stored records that were left out of an answer. */
+  /** Called for stored records that were left out of an answer. */
   readonly onWarning?: ((warning: RecordWarning) => void) | undefined;
 }

@@ -77,7 +77,7 @@ export function newVersionItem(
   };
 }
 
-/** What a new table may say besides. */
+/** Optional fields of a new table's record. */
 export interface NewVersion {
   readonly maxShards?: number;
   /** Claims a Lambda of the Python library; none when absent. */
@@ -115,7 +115,7 @@ export function incompatibleIn(item: Item | undefined): Incompatibility | undefi
   return compatible ? undefined : { schemaVersion, message };
 }
 
-/** The error for a table that this client must not use. */
+/** Returns the error for a table that this client must not use. */
 export function incompatibleError(found: Incompatibility): IncompatibleSchemaError {
   return new IncompatibleSchemaError({ clientVersion: CLIENT_VERSION, ...found });
 }
@@ -131,7 +131,7 @@ interface VersionUpdate {
   readonly maxShards?: number;
 }
 
-/** The version record of a table, whether or not this client may use it. */
+/** Returns the version record of a table, whether or not this client may use it. */
 export async function readVersion(store: ItemStore): Promise<VersionRecord | undefined> {
   const item = await store.get(versionKey(), { consistent: true });
   return item === undefined ? undefined : decodeVersion(item);
@@ -160,7 +160,7 @@ export async function writeVersion(
   return decodeVersion(item as Item);
 }
 
-/** Where the record was before there were namespaces. */
+/** Returns the key of the record from before there were namespaces. */
 export function unprefixedVersionKey(): Key {
   return { PK: "SYSTEM#", SK: versionKey().SK };
 }

@@ -73,7 +73,7 @@ export interface Backend {
   /** How an aggregator follows the changes of the store. */
   readonly changes: ChangeSource;
   readonly clock: Clock;
-  /** Where ids come from, unless a source was passed in. */
+  /** Source of ids, unless one was passed in. */
   readonly random: Random;
   /** Whether usage is counted: `usage: false` switches it off where the store counts it itself. */
   readonly countsUsage: boolean;

@@ -1,6 +1,6 @@
 /** The only file of the library that reads the environment. */
 
-/** An empty variable counts as one that is not set. */
+/** Reads a variable; an empty one counts as one that is not set. */
 function variable(name: string): string | undefined {
   const value = process.env[name];
   return value === "" ? undefined : value;
@@ -13,6 +13,6 @@ export const environment = {
   namespace: () => variable("ZAEL_NAMESPACE"),
   /** Which table to connect to when none is named. */
   stack: () => variable("ZAEL_STACK"),
-  /** Where the AWS SDK sends all requests that have no endpoint of their own. */
+  /** Endpoint of the AWS SDK for all requests that have none of their own. */
   awsEndpoint: () => variable("AWS_ENDPOINT_URL"),
 } as const;

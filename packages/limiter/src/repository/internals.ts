@@ -1,4 +1,4 @@
-/** What a limiter needs of a repository and users do not. Not exported from the package. */
+/** Parts of a repository that a limiter needs and users do not. Not exported from the package. */
 
 import type { Clock, Timer } from "../base/time.ts";
 import type { BucketStore } from "../buckets/bucket-store.ts";

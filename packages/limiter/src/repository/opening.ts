@@ -129,7 +129,7 @@ function prepare(
   return orClosed(backend, prepared());
 }
 
-/** A store that cannot be used is closed again. */
+/** Closes a store that cannot be used. */
 async function orClosed(backend: Backend, opened: Promise<Opened>): Promise<Opened> {
   try {
     return await opened;

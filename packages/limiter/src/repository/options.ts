@@ -1,4 +1,4 @@
-/** What can be chosen when a store is opened. `stores` has the checks of these options. */
+/** The options of opening a store. `stores` has their checks. */
 
 import type { Random } from "../base/random.ts";
 import type { Clock, Timer } from "../base/time.ts";
@@ -31,11 +31,11 @@ export interface OpenOptions {
   readonly configCacheTtlSeconds?: number;
   /** An idle bucket is kept this many times its time to fill; 0: without end. Default 7. */
   readonly bucketTtlMultiplier?: number;
-  /** What acquires do while the store cannot answer; beats the stored setting. */
+  /** Result of acquires while the store cannot answer; beats the stored setting. */
   readonly onUnavailable?: OnUnavailable;
   /** Time limit of a store operation including retries, in milliseconds. Default 2000. */
   readonly timeoutMs?: number;
-  /** What a store that counts usage itself keeps of it; `false`: nothing. Not for DynamoDB. */
+  /** How a store that counts usage itself keeps it; `false`: not at all. Not for DynamoDB. */
   readonly usage?: false | UsageOptions;
   /** Epoch milliseconds; for tests and simulation. */
   readonly clock?: Clock;
@@ -43,7 +43,7 @@ export interface OpenOptions {
   readonly random?: Random;
   /** Deadlines and waiting; for simulation. */
   readonly timer?: Timer;
-  /** Told of every request to the store, with the capacity it used. */
+  /** Called with every request to the store and the capacity it used. */
   readonly onCall?: (call: StoreCall) => void;
 }
 
@@ -89,7 +89,7 @@ export interface CreateTableOptions extends DynamoOptions {
    * The release of the Python library's Lambda that the table claims to have, such as `0.17.0`:
    * without it Python clients store no session quotas, cascade policies, soft limits, bypasses,
    * quota top-ups and moves. A Python client of a newer release that opens the table then deploys
-   * its own Lambda, unless it is told not to.
+   * its own Lambda, unless an option forbids it.
    */
   readonly pythonLambdaVersion?: string;
 }

@@ -1,6 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
-/** What is stored: entities, limits, namespaces, audit. The same on every store. */
+/** The stored records: entities, limits, namespaces, audit. They are alike on every store. */
 
 import { systemTimer } from "../base/time.ts";
 import { BalanceOperations } from "../buckets/balance-operations.ts";
@@ -37,7 +37,7 @@ import {
 export let repositoryOf: (opened: Opened, scoped?: boolean) => Repository;
 
 /**
- * What is stored, in one namespace.
+ * The stored records of one namespace.
  *
  * @example
  * ```ts
@@ -61,7 +61,7 @@ export class Repository {
   /** Namespaces of the store: register, delete, recover and purge them. */
   readonly namespaces: NamespaceRecords;
   readonly audit: AuditLog;
-  /** Balances: look at them, reset them, top them up. */
+  /** Balances: read them, reset them, top them up. */
   readonly buckets: BucketRecords;
   /** Usage by hour, day and month. */
   readonly usage: UsageRecords;

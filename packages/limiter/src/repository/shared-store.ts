@@ -1,4 +1,4 @@
-/** What the repositories of one open store share: its client, its caches, its buckets. */
+/** The parts that repositories of one open store share: its client, its caches, its buckets. */
 
 import { defined } from "../base/defined.ts";
 import { entryOf } from "../base/entry.ts";
@@ -31,12 +31,12 @@ import { SHARED_OPTIONS } from "./stores/shared-options.ts";
 
 export const TIMEOUT_MS = SHARED_OPTIONS.timeoutMs.default;
 
-/** What the repositories of one open store share. */
+/** The parts that repositories of one open store share. */
 export interface Shared {
   readonly backend: Backend;
   readonly options: OpenOptions;
   readonly namespaces: NamespaceRecords;
-  /** By namespace: listeners hear only of their own namespace. */
+  /** Listeners by namespace: each is called for its own namespace only. */
   readonly listeners: Map<string, Set<RepositoryListener>>;
   /** One per namespace, whichever repository uses it. */
   readonly buckets: Map<string, BucketStore>;
@@ -92,7 +92,7 @@ export function recordContext(
   };
 }
 
-/** The records of one namespace, whose warnings reach the limiters that listen there. */
+/** Returns the records of one namespace, whose warnings reach the limiters that listen there. */
 export function recordsOf(shared: Shared, namespaceId: string): RecordContext {
   const listeners = listenersOf(shared, namespaceId);
   const onWarning = (warning: RecordWarning) => warn(listeners, warning, namespaceId);
@@ -106,7 +106,7 @@ export function cacheOf(shared: Shared, context: RecordContext): ConfigCache {
   return entryOf(caches, namespaceId, () => new ConfigCache({ ttlSeconds, clock }));
 }
 
-/** The buckets of a namespace; all repositories on it share what they have seen. */
+/** Returns the buckets of a namespace; all repositories on it share what they have seen. */
 export function bucketsOf(shared: Shared, namespaceId: string): BucketStore {
   const { backend, options, buckets } = shared;
   const known = buckets.get(namespaceId);
@@ -134,7 +134,7 @@ export function listenersOf({ listeners }: Shared, namespaceId: string): Set<Rep
   return entryOf(listeners, namespaceId, () => new Set());
 }
 
-/** Tells the channel what happens in a namespace, whichever limiter it happens to. */
+/** Publishes an event of a namespace on the channel, whichever limiter it is of. */
 function publish(namespaceId: string | undefined, event: object): void {
   if (eventChannel.hasSubscribers) eventChannel.publish({ namespaceId, event });
 }
@@ -182,7 +182,7 @@ function amountsText(amountsMilli: Readonly<Record<string, number>>): string {
   return amounts.map(([name, milli]) => `${milli / 1000} ${name}`).join(" and ");
 }
 
-/** Text that another writer chose, fit for a log. */
+/** Returns a text that another writer chose, fit for a log. */
 function quoted(text: string): string {
   return JSON.stringify(shorten(text));
 }
@@ -222,7 +222,7 @@ export function refuseOutdatedLambda({ name }: Backend, version: VersionRecord |
   });
 }
 
-/** A table from before there were namespaces must not be taken for an empty one. */
+/** Refuses a table from before there were namespaces, which is not an empty one. */
 async function refuseUnprefixed(store: ItemStore): Promise<void> {
   const item = await store.get(unprefixedVersionKey(), { consistent: true });
   if (item === undefined) return;

@@ -10,7 +10,7 @@ import { checkOpenOptions, type StoreLocation } from "./stores/stores.ts";
 /** An open store, and its namespaces if there are any. */
 export interface StoreAsItIs {
   readonly namespaces: NamespaceRecords;
-  /** The repository of a namespace; it ends with this store. */
+  /** Returns the repository of a namespace; it ends with this store. */
   enter(name: string): Promise<Repository>;
   close(): Promise<void>;
 }

@@ -29,7 +29,7 @@ export function encodeItem(item: Readonly<Record<string, Value>>): AttributeMap 
   );
 }
 
-/** The opposite of `encodeItem`. */
+/** Decodes an item that `encodeItem` has encoded. */
 export function decodeItem(attributes: Readonly<Record<string, unknown>>): Item {
   return decodeMap(attributes) as unknown as Item;
 }
@@ -57,7 +57,10 @@ export function encodeValue(value: Value): AttributeValue {
   return { M: encodeItem(value as Readonly<Record<string, Value>>) };
 }
 
-/** The value as it is read again: every number in its one form, nothing shared with the caller. */
+/**
+ * Returns the value as it is read again: every number in its one form, nothing shared with the
+ * caller.
+ */
 export function storedValue(value: Value): Value {
   if (typeof value === "string" || typeof value === "boolean" || value === null) return value;
   // By far the most attributes are such numbers; the sum turns -0 into 0.
@@ -103,13 +106,13 @@ function decodeMap(attributes: Readonly<Record<string, unknown>>): Record<string
   return decoded;
 }
 
-/** Assigning to `__proto__` would change the prototype of the object. */
+/** Defines `__proto__`: assigning to it would change the prototype of the object. */
 function defineProto(decoded: Record<string, Value>, value: Value): void {
   const property = { value, writable: true, enumerable: true, configurable: true };
   Object.defineProperty(decoded, "__proto__", property);
 }
 
-/** What a number of DynamoDB can hold. */
+/** Bounds of a number of DynamoDB. */
 const DIGITS_MAX = 38;
 const MAGNITUDE_MIN = 1e-130;
 

@@ -37,7 +37,7 @@ export function listenTo(store: ItemStore, listener: CallListener): () => void {
   return store.listen?.(listener) ?? (() => {});
 }
 
-/** A request to a store that bills nothing. */
+/** Returns the report of a request to a store that bills nothing. */
 export function freeCall(operation: string): StoreCall {
   return { operation, readUnits: 0, writeUnits: 0, indexUnits: 0, estimated: false };
 }

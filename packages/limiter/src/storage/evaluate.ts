@@ -10,7 +10,7 @@ export function holds(condition: Condition | undefined, item: Item | undefined):
   return condition === undefined || condition.every((test) => passes(test, item));
 }
 
-/** The item after a change, which the store has checked. */
+/** Returns the item after a change, which the store has checked. */
 export function applyChange(key: Key, item: Item | undefined, change: Change): Item {
   const next = new Map<string, Value>(Object.entries(item ?? keyOf(key)));
   changeValues(next, change);

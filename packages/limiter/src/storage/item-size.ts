@@ -29,7 +29,7 @@ function valueSize(value: Value): number {
   return size;
 }
 
-/** About one byte per two digits; zeros at the ends do not count. */
+/** Returns about one byte per two digits; zeros at the ends do not count. */
 function numberSize(text: string): number {
   const digits = text.replace(/[^0-9]/g, "").replace(/^0+/, "");
   let length = digits.length;

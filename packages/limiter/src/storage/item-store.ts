@@ -40,7 +40,7 @@ export interface Change {
   readonly deleteFromSet?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** What a comparison compares with. */
+/** A value that comparisons take. */
 export type Comparable = string | number | bigint | boolean;
 
 /** One test of an item. A comparison with an absent attribute, or one of another type, fails. */
@@ -153,11 +153,11 @@ export interface ChangeRecord {
   readonly shard: string;
   /** Increases within a shard. */
   readonly sequence: string;
-  /** Where to go on after this record: pass it as `after`. */
+  /** Position of this record: pass it as `after` to continue. */
   readonly position: string;
 }
 
-/** Where a feed of changes begins, and when it ends. */
+/** Beginning and end of a feed of changes. */
 export interface ChangesOptions {
   /** `now` (default): only later changes; `oldest`: all that are kept; or after a position. */
   readonly from?: "now" | "oldest" | { readonly after: string };
@@ -195,7 +195,9 @@ export type CallListener = (call: StoreCall) => void;
 export interface ItemStore {
   /** Returns the item of a key, or `undefined`. */
   get(key: Key, options?: ReadOptions): Promise<Item | undefined>;
-  /** In the order of the keys; `undefined` where there is no item. Any number of keys. */
+  /**
+   * Returns items in the order of the keys; `undefined` where there is none. Any number of keys.
+   */
   getMany(keys: readonly Key[], options?: ReadManyOptions): Promise<(Item | undefined)[]>;
   /** Writes a whole item where the condition holds. */
   put(item: Item, condition?: Condition, options?: CallOptions): Promise<WriteResult>;
@@ -208,16 +210,19 @@ export interface ItemStore {
   ): Promise<WriteResult>;
   /** Removes an item where the condition holds. */
   delete(key: Key, condition?: Condition, options?: CallOptions): Promise<WriteResult>;
-  /** All or nothing; at most 100 writes, each to another item. */
+  /** Makes all writes or none; at most 100, each to another item. */
   transact(writes: readonly Write[], options?: TransactOptions): Promise<TransactResult>;
-  /** Any number of unconditional puts and deletes, not atomic, each key at most once. */
+  /** Makes any number of unconditional puts and deletes, not atomic, each key at most once. */
   writeMany(writes: {
     readonly puts?: readonly Item[];
     readonly deletes?: readonly Key[];
   }): Promise<void>;
   /** Pages are fetched as the iteration goes on; breaking off stops the fetching. */
   query(query: Query): AsyncIterable<Item>;
-  /** The feed of old and new images, in order per item. It waits for more until it is stopped. */
+  /**
+   * Returns the feed of old and new images, in order per item. It waits for more until it is
+   * stopped.
+   */
   changes(options?: ChangesOptions): AsyncIterable<ChangeRecord>;
   /**
    * Adds a listener for the requests that the store makes, and returns a function that removes it.

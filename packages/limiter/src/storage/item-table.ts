@@ -75,7 +75,7 @@ export interface Commit {
 /**
  * `done`: all writes are stored, and logged. `changed`: a cell has another revision, and nothing
  * was written. `repeated`: a commit with this token was done in the last ten minutes, and nothing
- * was written; the token is looked for before the cells are compared. A commit without writes
+ * was written; the token is checked before the cells are compared. A commit without writes
  * stores no token.
  */
 export type CommitResult = "done" | "changed" | "repeated";
@@ -119,7 +119,7 @@ export interface TableCallOptions {
  * `zae-limiter/testing` test it.
  */
 export interface ItemTable {
-  /** Tells a table from an item store. */
+  /** Distinguishes a table from an item store. */
   readonly [ITEM_TABLE]: true;
   /** Returns the cells of some keys, in their order, all as of one moment. */
   read(keys: readonly Key[], options: TableCallOptions): Promise<readonly Cell[]>;

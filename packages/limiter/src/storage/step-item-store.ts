@@ -184,7 +184,7 @@ function firstPage(query: Query): PageRange | undefined {
   return { index, partition, ...range, descending, after, limit: PAGE };
 }
 
-/** An item of the range is above its low end and below its high one: one end is enough. */
+/** Returns the rest of a range after an item, which is inside of it: one end is enough. */
 function pageAfter(after: Item, range: PageRange): PageRange {
   return range.descending
     ? { ...range, before: undefined, after }

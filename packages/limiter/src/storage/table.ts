@@ -35,12 +35,12 @@ export const INDEXES: readonly IndexDefinition[] = INDEX_NAMES.map((name) => ({
 /** Epoch seconds after which the store may remove the item. */
 export const TTL_ATTRIBUTE = "ttl";
 
-/** The definition of one index. */
+/** Returns the definition of one index. */
 export function indexNamed(name: IndexName): IndexDefinition {
   return INDEXES[INDEX_NAMES.indexOf(name)] as IndexDefinition;
 }
 
-/** What an index holds of an item. */
+/** Returns the attributes of an item that an index holds. */
 export function project(index: IndexDefinition, item: Item): Item {
   if (index.projection === "ALL") return item;
   const projected: Record<string, Item[string]> & { PK: string; SK: string } = {

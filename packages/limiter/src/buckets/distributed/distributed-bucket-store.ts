@@ -162,7 +162,7 @@ export class DistributedBucketStore implements BucketStore {
     return this.#refuse(legs, balancesMilli, true, this.#deadline(options));
   }
 
-  /** Small, because an async function allocates room for all its variables with each call. */
+  /** Asks the store. It is small: an async function allocates room for all its variables. */
   async #ask(
     legs: readonly Leg[],
     deadline: Deadline,
@@ -351,7 +351,7 @@ function areComplete(
   return !known.includes(undefined);
 }
 
-/** The sum over shards; `undefined` when none has the limit. */
+/** Returns the sum over shards; `undefined` when none has the limit. */
 function total(shards: Iterable<StoredBucket>, name: string, nowMs: number): number | undefined {
   let sum: number | undefined;
   for (const shard of shards) {

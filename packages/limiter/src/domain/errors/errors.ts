@@ -106,7 +106,7 @@ export type UnavailableReason = "throttled" | "timeout" | "network" | "server";
  */
 export class RateLimiterUnavailable extends InfrastructureError {
   override readonly code = "ZAEL_UNAVAILABLE";
-  /** The kind of failure, where the store told it. */
+  /** The kind of failure, where the store reported it. */
   readonly reason: UnavailableReason | undefined;
   /** True when it is known that nothing was written; false when a write may have happened. */
   readonly nothingWritten: boolean;
@@ -186,7 +186,7 @@ export class InfrastructureNotFoundError extends InfrastructureError {
   override readonly code = "ZAEL_INFRASTRUCTURE_NOT_FOUND";
 
   constructor(
-    /** The stack or table that was looked for. */
+    /** The stack or table that was not found. */
     readonly stackName: string,
     options?: ErrorOptions,
   ) {
@@ -243,7 +243,7 @@ export class DamagedRecordError extends InfrastructureError {
   override readonly code = "ZAEL_DAMAGED_RECORD";
 
   constructor(
-    /** Where the record is stored. */
+    /** Key of the stored record. */
     readonly key: string,
     /** The invalid attribute, or what else is wrong. */
     readonly attribute: string,
@@ -302,14 +302,14 @@ export class EntityExistsError extends EntityError {
  */
 export class ValidationError extends ZaeLimiterError {
   override readonly code: ValidationCode = "ZAEL_VALIDATION";
-  /** What came, as text, cut after 50 characters. */
+  /** The value that came, as text, cut after 50 characters. */
   readonly value: string;
 
   constructor(
     /** The argument or option that is wrong, by its name in JavaScript. */
     readonly field: string,
     value: unknown,
-    /** What was expected. */
+    /** The expectation, as a sentence. */
     readonly reason: string,
     options?: ErrorOptions,
   ) {

@@ -1,4 +1,4 @@
-/** All errors of this library as one union, which `code` tells apart. */
+/** All errors of this library as one union, distinguished by `code`. */
 
 import type {
   DamagedRecordError,
@@ -30,7 +30,7 @@ import type {
 type Coded<E, Code extends string> = E & { readonly code: Code };
 
 /**
- * Every error that this library throws on purpose; `code` tells which one it is. Migration errors
+ * Every error that this library throws on purpose; `code` says which one it is. Migration errors
  * have more fields: see `zae-limiter/infra`.
  */
 export type LimiterError =

@@ -28,7 +28,7 @@ export interface LimitStatusJson {
   readonly retry_after_seconds: number | null;
 }
 
-/** What the JSON of a refusal shows. */
+/** Options of the JSON of a refusal. */
 export interface RefusalJsonOptions {
   /** `false`: nothing of ancestors, which are often internal. Default true. */
   readonly parents?: boolean;
@@ -42,7 +42,7 @@ export interface RateLimitExceededJson {
   readonly message: string;
   /** Seconds until the same request can succeed; `null` when it never can. */
   readonly retry_after_seconds: number | null;
-  /** The same in whole milliseconds. */
+  /** Time until a retry can succeed, in whole milliseconds. */
   readonly retry_after_ms: number | null;
   /** Every limit that was checked, the entity's own first. */
   readonly limits: readonly LimitStatusJson[];
@@ -110,12 +110,12 @@ export class RateLimitExceeded extends RateLimitError {
   }
 }
 
-/** Whole seconds for the `Retry-After` header; the most it can say when waiting never helps. */
+/** Returns whole seconds for the `Retry-After` header; its maximum when waiting never helps. */
 export function retryAfterHeader(retryAfterSeconds: number): string {
   return String(Math.min(HEADER_SECONDS_MAX, Math.max(1, Math.ceil(retryAfterSeconds))));
 }
 
-/** The violation with the longest wait; the first of equals. */
+/** Returns the violation with the longest wait; the first of equals. */
 export function longestWait(violations: readonly LimitStatus[]): LimitStatus | undefined {
   let longest = violations[0];
   for (const violation of violations) {
@@ -124,7 +124,7 @@ export function longestWait(violations: readonly LimitStatus[]): LimitStatus | u
   return longest;
 }
 
-/** The sentence of a refusal: each exceeded limit once, under the entity that has it. */
+/** Returns the sentence of a refusal: each exceeded limit once, under the entity that has it. */
 export function refusalMessage(statuses: readonly LimitStatus[]): string {
   const violations = statuses.filter((status) => status.exceeded);
   const primary = longestWait(violations);
@@ -143,7 +143,7 @@ export function refusalMessage(statuses: readonly LimitStatus[]): string {
   return `Rate limit exceeded for ${exceeded.join(", ")}, ${advice}`;
 }
 
-/** The JSON of a refusal, shared by the error and by the result of `tryAcquire`. */
+/** Returns the JSON of a refusal, shared by the error and by the result of `tryAcquire`. */
 export function refusalJson(
   statuses: readonly LimitStatus[],
   { parents = true }: RefusalJsonOptions,
@@ -161,7 +161,7 @@ export function refusalJson(
   };
 }
 
-/** The sentence without ancestors: neither their names nor their capacities. */
+/** Returns the sentence without ancestors: neither their names nor their capacities. */
 function ownMessage(own: readonly LimitStatus[], primary: LimitStatus | undefined): string {
   if (primary === undefined) return "";
   if (own.includes(primary)) return refusalMessage(own);

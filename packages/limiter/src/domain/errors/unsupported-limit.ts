@@ -2,7 +2,7 @@
 
 import { ZaeLimiterError } from "./errors.ts";
 
-/** What a limit carries that this version cannot enforce. */
+/** Kinds of limits that this version cannot enforce. */
 export type UnsupportedKind = "calendar quota" | "session quota" | "schedule";
 
 /**

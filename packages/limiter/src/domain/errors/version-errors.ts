@@ -41,7 +41,7 @@ export class IncompatibleSchemaError extends VersionError {
   override readonly code = "ZAEL_INCOMPATIBLE_SCHEMA";
   readonly clientVersion: string;
   readonly schemaVersion: string;
-  /** Where to read how to migrate, if there is a page. */
+  /** Address of the page on how to migrate, if there is one. */
   readonly migrationGuideUrl: string | undefined;
 
   constructor(details: {

@@ -23,19 +23,19 @@ const ATTEMPTS_MAX = 100;
 /** Changes of one process run one by one: concurrent ones would only make each other retry. */
 const lines = new WeakMap<ItemStore, OneByOne>();
 
-/** What a plan is given: the items it asked for, in order, and the system config. */
+/** Arguments of a plan: the items it asked for, in order, and the system config. */
 interface ConfigSituation {
   readonly items: readonly (Item | undefined)[];
   readonly system: Item | undefined;
 }
 
-/** What a change does; `system` is carried out on the system config together with the bump. */
+/** Writes of a change; `system` is applied to the system config together with the bump. */
 interface ConfigPlan {
   readonly writes: readonly Write[];
   readonly system?: Change;
 }
 
-/** The version that a config item shows; 0 before the first change. */
+/** Returns the version that a config item shows; 0 before the first change. */
 export function configVersion(item: Item | undefined): number {
   return item === undefined ? 0 : (numberAt(item, CONFIG_VERSION) ?? 0);
 }

@@ -41,8 +41,8 @@ export function replaceLimits(
 }
 
 /**
- * The attributes that a level loses when these limits replace those that it has. Refuses to replace
- * a limit that this version cannot express.
+ * Returns the attributes that a level loses when these limits replace those that it has. Refuses to
+ * replace a limit that this version cannot express.
  */
 export function replacedAttributes(before: Item | undefined, limits: readonly Limit[]): string[] {
   if (before === undefined) return [];

@@ -44,7 +44,7 @@ export interface ConfigLevel {
   readonly subject: string;
   /** Its place in the cache of limits. */
   readonly slot: string;
-  /** What its item says besides limits and flags. */
+  /** Attributes of its item besides limits and flags. */
   readonly attributes: Readonly<Record<string, Value>>;
   /** Returns the writes that list it, next to one that makes its item. */
   register(item: Item | undefined): readonly Write[];

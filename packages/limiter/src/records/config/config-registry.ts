@@ -13,7 +13,7 @@ import { inNamespace } from "../keys.ts";
 const OWN_NAME_PATTERN = /^(PK|SK|ttl|GSI[1-4][PS]K|LSI[1-5]SK)$/;
 const ESCAPE = "#";
 
-/** The resources that are counted, sorted. */
+/** Returns the resources that are counted, sorted. */
 export function registeredResources(registry: Item | undefined): string[] {
   if (registry === undefined) return [];
   return Object.keys(registry)
@@ -24,13 +24,13 @@ export function registeredResources(registry: Item | undefined): string[] {
 
 /**
  * Whether the limits of an entity are counted. The Python library's declarative limits are not:
- * they are in no index either, which is how they are told apart.
+ * they are in no index either, which is how they are recognised.
  */
 export function isCounted(config: Item | undefined): boolean {
   return textAt(config, "GSI3PK") !== undefined;
 }
 
-/** The write that counts one more entity for a resource. */
+/** Returns the write that counts one more entity for a resource. */
 export function registration(key: Key, namespaceId: string, resource: string): Write {
   return {
     update: key,
@@ -41,7 +41,7 @@ export function registration(key: Key, namespaceId: string, resource: string): W
   };
 }
 
-/** The write that counts one less for each resource; `undefined` when none was counted. */
+/** Returns the write that counts one less for each resource; `undefined` when none was counted. */
 export function deregistration(
   key: Key,
   registry: Item | undefined,

@@ -51,7 +51,7 @@ export function decodeLimits(item: Item | undefined): readonly Limit[] {
   });
 }
 
-/** The limits of a config item that only the Python library can enforce, by name. */
+/** Returns the limits of a config item that only the Python library can enforce, by name. */
 export function unsupportedLimits(item: Item | undefined): readonly UnsupportedLimit[] {
   if (item === undefined) return [];
   const limits = limitNames(item).flatMap((name): UnsupportedLimit[] => {
@@ -68,7 +68,7 @@ export function touchesSoft(item: Item | undefined, limits: readonly Limit[]): b
   return limitNames(item).some((name) => flagAt(item, `${PREFIX}${name}_soft`));
 }
 
-/** The names of the limits of a config item, sorted. */
+/** Returns the names of the limits of a config item, sorted. */
 export function limitNames(item: Item | undefined): string[] {
   return Object.keys(item ?? {})
     .filter((name) => name.startsWith(PREFIX) && name.endsWith(CAPACITY_SUFFIX))
@@ -82,7 +82,9 @@ export function onUnavailableIn(item: Item | undefined): OnUnavailable | undefin
   return mode === "allow" || mode === "block" ? mode : undefined;
 }
 
-/** The names of all attributes that belong to limits, those of the Python library included. */
+/**
+ * Returns the names of all attributes that belong to limits, those of the Python library included.
+ */
 export function limitAttributeNames(item: Item | undefined): string[] {
   return Object.keys(item ?? {}).filter(
     (name) => name.startsWith(PREFIX) || name.startsWith(SESSION_PREFIX) || name === "sched_tz",
@@ -90,8 +92,8 @@ export function limitAttributeNames(item: Item | undefined): string[] {
 }
 
 /**
- * The attributes that a level loses when these limits replace those that it has. Limits that this
- * version cannot express stay, and so does everything else that it does not know.
+ * Returns the attributes that a level loses when these limits replace those that it has. Limits
+ * that this version cannot express stay, and so does everything else that it does not know.
  */
 export function outdatedAttributes(item: Item, limits: readonly Limit[]): string[] {
   const stays = new Set(Object.keys(encodeLimits(limits)));

@@ -41,7 +41,7 @@ const ENTITIES_PER_PAGE = 1000;
 export interface SystemConfig {
   /** The limits that apply where no other level has any. */
   readonly limits: readonly Limit[];
-  /** What acquires do while the store cannot answer. */
+  /** Result of acquires while the store cannot answer. */
   readonly onUnavailable?: OnUnavailable;
 }
 
@@ -124,7 +124,7 @@ export class LimitRecords extends SwitchRecords {
     if (isSoftTouched) await this.#stampSoft({});
   }
 
-  /** What is stored for the namespace; no limits when nothing is. */
+  /** Reads the limits and settings of the namespace; no limits when nothing is stored. */
   async getSystem(): Promise<SystemConfig> {
     const item = await this.#read(systemConfigKey(this.#context.namespaceId));
     return defined({ limits: decodeLimits(item), onUnavailable: onUnavailableIn(item) });
@@ -166,7 +166,7 @@ export class LimitRecords extends SwitchRecords {
     await this.#set(this.#resourceLevel(resource), limits, options);
   }
 
-  /** The limits of a resource; none when nothing is stored. */
+  /** Returns the limits of a resource; none when nothing is stored. */
   async getResource(resource: string): Promise<readonly Limit[]> {
     return this.#readLimits(this.#resourceLevel(resource));
   }
@@ -177,7 +177,7 @@ export class LimitRecords extends SwitchRecords {
     await this.#delete(this.#resourceLevel(resource), options);
   }
 
-  /** The resources with limits of their own, sorted. */
+  /** Returns the resources with limits of their own, sorted. */
   async listResources(): Promise<string[]> {
     const registry = await this.#read(resourceRegistryKey(this.#context.namespaceId));
     const resources = valueAt(registry, "resources");
@@ -194,7 +194,7 @@ export class LimitRecords extends SwitchRecords {
     await this.#set(this.#entityLevel(entityId, options.resource), limits, options);
   }
 
-  /** The limits of exactly this entity and resource; none when nothing is stored. */
+  /** Returns the limits of exactly this entity and resource; none when nothing is stored. */
   async getEntity(
     entityId: string,
     options: { resource?: string } = {},
@@ -212,7 +212,7 @@ export class LimitRecords extends SwitchRecords {
     await this.#delete(this.#entityLevel(entityId, options.resource), options);
   }
 
-  /** The entities with limits of their own for a resource, a page at a time. */
+  /** Returns the entities with limits of their own for a resource, a page at a time. */
   async listEntities(
     resource: string,
     options: { limit?: number; cursor?: string } = {},
@@ -227,14 +227,16 @@ export class LimitRecords extends SwitchRecords {
     return defined({ entityIds: items.map((item) => textAt(item, "GSI3SK") ?? ""), cursor });
   }
 
-  /** The resources for which at least one entity has limits of its own, sorted. */
+  /** Returns the resources for which at least one entity has limits of its own, sorted. */
   async listEntityResources(): Promise<string[]> {
     return registeredResources(
       await this.#read(entityConfigRegistryKey(this.#context.namespaceId)),
     );
   }
 
-  /** The limits that apply to an entity and a resource; `undefined` when no level has any. */
+  /**
+   * Returns the limits that apply to an entity and a resource; `undefined` when no level has any.
+   */
   async resolve(entityId: string, resource: string): Promise<ResolvedLimits | undefined> {
     checkEntityId(entityId);
     checkResource(resource);
@@ -318,7 +320,7 @@ export class LimitRecords extends SwitchRecords {
     await this.#follower.entityLimitsChanged(entityId, resource);
   }
 
-  /** The Python library takes a limit without a stamp for a hard one. */
+  /** Stamps soft limits: the Python library takes one without a stamp for a hard one. */
   async #stampSoft({ entityId, resource }: StampedPlace): Promise<void> {
     const { python } = this.#follower;
     if (python === undefined) return;

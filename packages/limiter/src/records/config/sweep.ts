@@ -2,7 +2,7 @@
 
 import { SweepIncompleteError } from "../../domain/errors/sweep-incomplete.ts";
 
-/** What a switch has done besides storing the setting. */
+/** Effect of a switch besides storing the setting. */
 export interface SwitchResult {
   /** Live buckets that were stamped for clients of the Python library; 0 but on DynamoDB. */
   readonly stampedBuckets: number;

@@ -34,7 +34,7 @@ export interface ChangeOptions {
 export type SwitchState = "enabled" | "disabled" | "bypass";
 
 /**
- * What the switches of an entity and a resource say.
+ * State of the switches of an entity and a resource.
  *
  * @example
  * ```ts
@@ -48,11 +48,11 @@ export type SwitchState = "enabled" | "disabled" | "bypass";
  * ```
  */
 export interface SwitchReport {
-  /** What holds, whichever level decides. */
+  /** State that applies, whichever level decides. */
   readonly state: SwitchState;
   /** The level that decides; `undefined` where none says anything, so that limits are enforced. */
   readonly level: DisabledLevel | undefined;
-  /** What is stored in exactly this place; `undefined` where a wider level answers. */
+  /** State stored in exactly this place; `undefined` where a wider level answers. */
   readonly own: SwitchState | undefined;
 }
 
@@ -180,12 +180,15 @@ export class SwitchRecords {
     return this.#change(target, change, options, cascade === null ? undefined : "cascade policy");
   }
 
-  /** All that is stored in exactly this place: limits, flags, and what only Python enforces. */
+  /**
+   * Reads what is stored in exactly this place: limits, flags, and limits that only Python
+   * enforces.
+   */
   async level(target: FlagTarget): Promise<StoredLevel> {
     return levelOf(await this.#context.store.get(this.#level(target).key, { consistent: true }));
   }
 
-  /** The same for the whole namespace, which has no flags. */
+  /** Reads what is stored for the whole namespace, which has no flags. */
   async systemLevel(): Promise<StoredLevel> {
     const key = systemConfigKey(this.#context.namespaceId);
     return levelOf(await this.#context.store.get(key, { consistent: true }));
@@ -241,7 +244,7 @@ function levelOf(item: Item | undefined): StoredLevel {
   };
 }
 
-/** The places that are asked, the most specific first, each with its name. */
+/** Returns the places that are asked, the most specific first, each with its name. */
 function placesOf(
   namespaceId: string,
   { entityId, resource }: ConfigLevel,
@@ -255,7 +258,7 @@ function placesOf(
   return [{ key: own, level: "entity" }, ofEntity, ofResource];
 }
 
-/** The word for a stored flag. */
+/** Returns the word for a stored flag. */
 function stateOf(flag: DisabledFlag | undefined): SwitchState | undefined {
   if (flag === undefined) return undefined;
   if (flag === "bypass") return "bypass";

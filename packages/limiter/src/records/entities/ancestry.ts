@@ -36,7 +36,7 @@ export async function checkAncestry(
   }
 }
 
-/** Children may have been created before their parent: they move down along with it. */
+/** Checks descendants: children that were created before their parent move down with it. */
 async function checkDescendants(
   context: RecordContext,
   { id, parentId, ancestors }: { id: string; parentId: string; ancestors: number },

@@ -1,6 +1,6 @@
 /**
  * Marks of deletions. The stream of a table lags: after a deletion it still delivers changes from
- * before it, and the aggregator must not count them. A mark tells which changes those are. It stays
+ * before it, and the aggregator must not count them. A mark says which changes those are. It stays
  * longer than any stream keeps its records, and then expires.
  */
 
@@ -15,7 +15,10 @@ const KEPT_DAYS = 7;
 const DAY_SECONDS = 86_400;
 const UNTIL = "until_ms";
 
-/** The mark of an entity: buckets with a base time up to `untilMs` are from before its deletion. */
+/**
+ * Returns the mark of an entity: buckets with a base time up to `untilMs` are from before its
+ * deletion.
+ */
 export function entityMark(
   namespaceId: string,
   entityId: string,
@@ -31,7 +34,10 @@ export function unlessMarkedLater(untilMs: number): Condition {
   return [{ is: "<=", name: UNTIL, value: untilMs, orAbsent: true }];
 }
 
-/** The mark of a namespace that is purged. No index leads to it, so that the purge leaves it. */
+/**
+ * Returns the mark of a namespace that is purged. No index leads to it, so that the purge leaves
+ * it.
+ */
 export function namespaceMark(namespaceId: string, nowMs: number): Item {
   return { ...deletionKey(namespaceId), ttl: expiry(nowMs) };
 }

@@ -58,7 +58,7 @@ export interface EntityBuckets {
   relink(id: string, link: { cascade: boolean; parentId: string | undefined }): Promise<void>;
   /** Stamps a move, in place of `relink`; `undefined` where Python clients cannot use the store. */
   readonly python: PythonFollower | undefined;
-  /** `lastBaseMs`: the latest base time among them. */
+  /** Deletes the buckets of an entity. `lastBaseMs`: the latest base time among them. */
   deleteEntity(id: string): Promise<{ count: number; lastBaseMs: number }>;
 }
 
@@ -230,7 +230,10 @@ export class EntityRecords {
     return entity;
   }
 
-  /** All entities that were created, by id, a page at a time. A new one may be missing at first. */
+  /**
+   * Lists all entities that were created, by id, a page at a time. A new one may be missing at
+   * first.
+   */
   list(options: EntityListOptions = {}): Promise<EntityPage> {
     return listEntities(this.#context, options);
   }
@@ -243,7 +246,7 @@ export class EntityRecords {
     return item === undefined ? undefined : decodeEntity(item);
   }
 
-  /** The entities whose parent this is, by id. */
+  /** Returns the entities whose parent this is, by id. */
   async children(id: string): Promise<Entity[]> {
     checkEntityId(id);
     const { namespaceId } = this.#context;
@@ -308,7 +311,7 @@ function checkName(name: unknown): string {
   throw new ValidationError("name", name, `expected text, got ${show(name)}`);
 }
 
-/** The stored entity, unless the caller asks for another parent or cascade. */
+/** Returns the stored entity, unless the caller asks for another parent or cascade. */
 function sameLink({ parentId, cascade }: NewEntity, stored: Entity): Entity {
   const differs =
     (parentId !== undefined && parentId !== stored.parentId) ||

@@ -1,4 +1,4 @@
-/** What belongs to an entity, and goes with it: limits, buckets, usage, records of operations. */
+/** Deletes all that belongs to an entity: limits, buckets, usage, records of operations. */
 
 import type { Item, Key } from "../../storage/item.ts";
 import { textAt } from "../../storage/item.ts";
@@ -64,14 +64,15 @@ export async function deleteConfigs(
   return deleted;
 }
 
-/** From the item itself, or from its key where another writer left the attribute out. */
+/** Returns the resource of an item, from its key where another writer left the attribute out. */
 function resourceOfConfig(item: Item): string {
   return textAt(item, "resource") ?? item.SK.slice(ENTITY_CONFIG_PREFIX.length);
 }
 
 /**
- * Deletes buckets, and leaves a mark before usage is deleted: what the stream still tells of these
- * buckets is not counted. A bucket that is created later has a later base time, and is counted.
+ * Deletes buckets, and leaves a mark before usage is deleted: changes of these buckets that the
+ * stream still delivers are not counted. A bucket that is created later has a later base time, and
+ * is counted.
  */
 export async function deleteBuckets(
   { store, namespaceId, clock }: RecordContext,

@@ -27,7 +27,7 @@ export function encodeEntity(namespaceId: string, entity: Entity): Item {
   };
 }
 
-/** The entity that the key names: attributes are what any writer put there. */
+/** Returns the entity that the key names: attributes are what any writer put there. */
 export function decodeEntity(item: Item): Entity {
   return new Entity({
     id: parseEntityPartition(item.PK)?.entityId ?? "",

@@ -2,7 +2,7 @@
  * All entities of a namespace, a page at a time, by id.
  *
  * GSI4 leads to every item of an entity: its record, its limits, and a snapshot for every hour it
- * was used. A page of the index therefore tells which entities there are, and the next page begins
+ * was used. A page of the index therefore shows which entities there are, and the next page begins
  * behind the last of them, however many items it has.
  */
 
@@ -36,9 +36,9 @@ const HIGHEST = "~";
  * ```
  */
 export interface EntityListOptions {
-  /** At most so many; 100 when not given. */
+  /** The most entities of a page; 100 when absent. */
   readonly limit?: number;
-  /** Where an earlier page ended. */
+  /** Cursor of an earlier page. */
   readonly cursor?: string;
   /** Only ids that begin so. */
   readonly prefix?: string;
@@ -61,7 +61,7 @@ export interface EntityListOptions {
 export interface EntityPage {
   /** The entities of this page, by id. */
   readonly entities: Entity[];
-  /** Where the next page begins; absent at the end. */
+  /** Cursor of the next page; absent at the end. */
   readonly cursor?: string;
 }
 
@@ -94,7 +94,7 @@ export async function listEntities(
   return { entities: shown, cursor: encodeCursor(place, query) };
 }
 
-/** The ids of entities that have any items, some at a time. */
+/** Returns the ids of entities that have any items, some at a time. */
 async function* idPages(
   context: RecordContext,
   range: Query & { readonly sort: { readonly from: string; readonly to: string } },

@@ -57,7 +57,7 @@ export async function moveEntity(
   );
 }
 
-/** The ancestors must be as they were when the tree was found to stay a tree. */
+/** Requires that the ancestors are as they were when the tree was found to stay a tree. */
 async function ancestorChecks(
   context: RecordContext,
   id: string,

@@ -8,7 +8,7 @@ import { inNamespace, namespaceIdKey, namespaceKey, systemPartition } from "../k
 
 export const REGISTRY = systemPartition(RESERVED_NAMESPACE);
 
-/** Where a namespace is in its life. */
+/** State of a namespace. */
 export type NamespaceStatus = "active" | "deleted" | "purging";
 
 /**
@@ -47,12 +47,12 @@ export interface OrphanNamespace {
 
 export type NamespaceFields = Omit<Namespace, "status">;
 
-/** The write of the record by name, which must be free. */
+/** Returns the write of the record by name, which must be free. */
 export function forward(fields: NamespaceFields): Write {
   return { put: { ...namespaceKey(fields.name), ...attributes(fields) }, condition: [ITEM_ABSENT] };
 }
 
-/** The write of the record by id, which must be free. */
+/** Returns the write of the record by id, which must be free. */
 export function reverse(fields: NamespaceFields): Write {
   const key = namespaceIdKey(fields.namespaceId);
   return { put: { ...key, ...attributes(fields) }, condition: [ITEM_ABSENT] };

@@ -44,9 +44,9 @@ export async function purgeNamespace(
 }
 
 /**
- * GSI4 leads to everything that has its keys. Some writers left them out: the declarative limits
- * of the Python library, their configs and their own record. Those are found through the
- * registries, which therefore go last.
+ * Deletes what GSI4 leads to: everything that has its keys. Some writers left them out: the
+ * declarative limits of the Python library, their configs and their own record. Those are found
+ * through the registries, which therefore go last.
  */
 async function purgeRound(context: RecordContext, tell: (deleted: number) => void): Promise<void> {
   const { namespaceId, store } = context;
@@ -78,7 +78,7 @@ async function unindexedPartitions(context: RecordContext): Promise<string[]> {
   ];
 }
 
-/** The texts in a set or a list, or the names in a map. */
+/** Returns the texts in a set or a list, or the names in a map. */
 function textsAt(item: Item | undefined, name: string): string[] {
   const value = valueAt(item, name);
   if (value instanceof Set) return [...(value as ReadonlySet<string>)];

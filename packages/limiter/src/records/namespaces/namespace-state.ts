@@ -17,7 +17,7 @@ export async function checkActive({ store, namespaceId }: RecordContext): Promis
   refuseInactive(namespaceId, await store.get(namespaceIdKey(namespaceId), { consistent: true }));
 }
 
-/** The part of a transaction that lets it fail unless the namespace is active. */
+/** Returns the part of a transaction that lets it fail unless the namespace is active. */
 export function whileActive(namespaceId: string): Write {
   return {
     check: namespaceIdKey(namespaceId),
@@ -38,7 +38,7 @@ export function inactiveIn(record: Item | undefined): InactiveNamespace | undefi
   return state === ACTIVE ? undefined : { name: textAt(record, "namespace_name") ?? "", state };
 }
 
-/** The error for a namespace that may not be used. */
+/** Returns the error for a namespace that may not be used. */
 export function inactiveError(namespaceId: string, inactive: InactiveNamespace) {
   const { name, state } = inactive;
   const shown = name === "" ? namespaceId : name;

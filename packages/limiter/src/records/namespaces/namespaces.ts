@@ -51,7 +51,7 @@ const ATTEMPTS_MAX = 20;
 interface NamespaceFollower {
   /** Removes the buckets of a namespace that are not items of their own. */
   deleteBuckets(namespaceId: string): Promise<void>;
-  /** Called when the state of a namespace has changed. */
+  /** Drops what is cached of a namespace whose state has changed. */
   stateChanged(namespaceId: string): void;
 }
 
@@ -92,7 +92,7 @@ export class NamespaceRecords {
     return Object.fromEntries(unique.map((name, position) => [name, ids[position] as string]));
   }
 
-  /** The active namespaces, by name. */
+  /** Returns the active namespaces, by name. */
   async list(): Promise<Namespace[]> {
     return (await this.#registered(NAMESPACE_PREFIX)).map(decodeNamespace);
   }
@@ -154,7 +154,7 @@ export class NamespaceRecords {
     throw cannotRecover(name, now?.status ?? "purging");
   }
 
-  /** Deleted namespaces that still have data and can be recovered. */
+  /** Lists deleted namespaces that still have data and can be recovered. */
   orphans(): Promise<OrphanNamespace[]> {
     return this.#inState("deleted");
   }
@@ -172,7 +172,7 @@ export class NamespaceRecords {
     });
   }
 
-  /** The records of all namespaces whose sort key begins so. */
+  /** Returns the records of all namespaces whose sort key begins so. */
   async #registered(beginsWith: string): Promise<Item[]> {
     const query = { partition: REGISTRY, sort: { beginsWith }, consistent: true };
     const items: Item[] = [];
@@ -181,7 +181,7 @@ export class NamespaceRecords {
   }
 
   /**
-   * Removes everything in a deleted namespace, looks again until nothing is left, and then removes
+   * Removes everything in a deleted namespace, repeats that until nothing is left, and then removes
    * its record. It can be repeated after an interruption, and for a week after its end: a client
    * that did not know of the deletion may have written since. Does nothing for an unknown id.
    */
@@ -214,7 +214,7 @@ export class NamespaceRecords {
     throw stateError(name, status, `is ${status}; delete it before you purge it`);
   }
 
-  /** Removes what was written after a purge. Its mark tells that there was one. */
+  /** Removes what was written after a purge. Its mark says that there was one. */
   async #purgeLate(
     namespaceId: string,
     onProgress?: (progress: { deleted: number }) => void,
@@ -240,7 +240,7 @@ export class NamespaceRecords {
     throw notRandom();
   }
 
-  /** What a deployment has set for all namespaces, as the first config of a new one. */
+  /** Returns the settings of a deployment for all namespaces, as the first config of a new one. */
   async #settings({ namespaceId }: NamespaceFields): Promise<Write[]> {
     const table = await this.#context.store.get(systemConfigKey(RESERVED_NAMESPACE));
     const days = retentionDaysIn(table);
@@ -249,7 +249,7 @@ export class NamespaceRecords {
     return [{ put: { ...key, ...inNamespace(namespaceId, key.PK), [AUDIT_RETENTION]: days } }];
   }
 
-  /** 11 characters of base64url; a leading hyphen would look like an option on a command line. */
+  /** Returns 11 characters of base64url; a leading hyphen would be an option on a command line. */
   #newId(): string {
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
       const bytes = randomBytes(this.#context.random, ID_BYTES);

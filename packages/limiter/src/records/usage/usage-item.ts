@@ -27,7 +27,7 @@ import {
 } from "../keys.ts";
 
 /**
- * What an entity consumed of a resource in one hour, day or month.
+ * Usage of a resource by an entity in one hour, day or month.
  *
  * @example
  * ```ts
@@ -52,11 +52,11 @@ export interface UsageSnapshot {
   readonly overdrawn?: Readonly<Record<string, number>>;
 }
 
-/** What is added to a snapshot. */
+/** Amounts that are added to a snapshot. */
 export interface UsageAddition {
   readonly amountsMilli: Iterable<readonly [limitName: string, milli: number | bigint]>;
   readonly events: number;
-  /** By the name of a soft limit: writes that left it below zero. */
+  /** Number of writes that left a soft limit below zero, by its name. */
   readonly overdrawn?: ReadonlyMap<string, number>;
 }
 
@@ -89,7 +89,7 @@ const MARK = "@";
 /** Ends the name of a counter of writes that left a soft limit below zero, as in Python. */
 const OVERDRAWN_SUFFIX = "#od";
 
-/** Where the snapshots of one window of a resource are, in GSI2. */
+/** Returns the place of the snapshots of one window of a resource, in GSI2. */
 export function usageWindow(
   { namespaceId, resource }: UsageSubject,
   type: WindowType,
@@ -99,7 +99,7 @@ export function usageWindow(
   return { partition, prefix: `${USAGE_INDEX_PREFIX}${type}#${isoSeconds(startMs)}#` };
 }
 
-/** Where the snapshot of a window is. */
+/** Returns the key of the snapshot of a window. */
 export function usageKey(subject: UsageSubject, type: WindowType, startMs: number): Key {
   const { namespaceId, entityId, resource } = subject;
   return {
@@ -109,8 +109,8 @@ export function usageKey(subject: UsageSubject, type: WindowType, startMs: numbe
 }
 
 /**
- * The change that counts amounts in a snapshot and makes it when it is not there. The time to live
- * begins when the window ends, so a snapshot outlives every change that belongs into it.
+ * Returns the change that counts amounts in a snapshot and makes it when it is not there. The time
+ * to live begins when the window ends, so a snapshot outlives every change that belongs into it.
  */
 export function usageChange(
   subject: UsageSubject,
@@ -140,7 +140,7 @@ export function usageChange(
   };
 }
 
-/** Where a snapshot keeps how far it has counted one shard of a bucket. */
+/** Returns the attribute in which a snapshot keeps how far it has counted one shard of a bucket. */
 export function markAttribute(shard: number): string {
   return `${MARK}${shard}`;
 }
@@ -150,7 +150,7 @@ function counterAttribute(limitName: string): string {
   return taken ? ESCAPE + limitName : limitName;
 }
 
-/** The counters of an item in tokens, with parts of tokens where there are any. */
+/** Returns the counters of an item in tokens, with parts of tokens where there are any. */
 export function usageCounters(item: Item): Map<string, number> {
   const counters = new Map<string, number>();
   for (const name of Object.keys(item)) {
@@ -161,7 +161,7 @@ export function usageCounters(item: Item): Map<string, number> {
   return counters;
 }
 
-/** How many writes left a soft limit below zero, by its name. */
+/** Returns how many writes left a soft limit below zero, by its name. */
 export function usageOverdrawn(item: Item): Map<string, number> {
   const overdrawn = new Map<string, number>();
   for (const name of Object.keys(item)) {
@@ -176,7 +176,9 @@ function limitOf(attribute: string): string {
   return attribute.startsWith(ESCAPE) ? attribute.slice(ESCAPE.length) : attribute;
 }
 
-/** The snapshot in an item; `undefined` when it is incomplete, or not the one its key names. */
+/**
+ * Returns the snapshot in an item; `undefined` when it is incomplete, or not the one its key names.
+ */
 export function decodeUsage(item: Item): UsageSnapshot | undefined {
   const entityId = textAt(item, "entity_id");
   const resource = textAt(item, "resource");
@@ -204,7 +206,7 @@ export function decodeUsage(item: Item): UsageSnapshot | undefined {
   };
 }
 
-/** Without the part of a token that may be left at the end. */
+/** Cuts off the part of a token that may be left at the end. */
 export function wholeTokens(tokens: number): number {
   return Math.trunc(tokens) + 0;
 }
@@ -215,7 +217,7 @@ function inTokens(milli: number | bigint): number | bigint {
   return milli % 1000n === 0n ? milli / 1000n : Number(milli) / 1000;
 }
 
-/** The start itself when the type or the time is not one of ours. */
+/** Returns the last second of a window; its start when the type or the time is not one of ours. */
 function lastSecond(windowType: string, windowStart: string): string {
   const type = WINDOW_TYPES.find((candidate): candidate is WindowType => candidate === windowType);
   const endMs = type === undefined ? Number.NaN : windowEndMs(type, Date.parse(windowStart));

@@ -23,7 +23,7 @@ interface UsageTimes {
   readonly end: string | undefined;
 }
 
-/** The queries that find everything that matches, and as little else as the keys allow. */
+/** Returns the queries that find everything that matches, and as little else as the keys allow. */
 export function usageRanges(
   scope: Omit<Query, "sort" | "descending">,
   prefix: string,
@@ -48,7 +48,7 @@ export function usageRanges(
   return possible.map((sort) => ({ ...scope, sort, descending: true }));
 }
 
-/** What is left of the ranges after an item that was handed out. */
+/** Returns the rest of the ranges after an item that was returned. */
 export function rangesAfter(ranges: readonly Query[], last: Item): Query[] {
   return ranges.flatMap((range) => {
     const { sort = {} } = range;

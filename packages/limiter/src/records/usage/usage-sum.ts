@@ -42,7 +42,7 @@ export class UsageSum {
   #first: string | undefined;
   #last: string | undefined;
 
-  /** `names`: the counters to add; all of them when absent. */
+  /** Adds an item. `names`: the counters to add; all of them when absent. */
   add(windowStart: string, item: Item, names?: readonly string[]): void {
     const counters = usageCounters(item);
     if (names?.length === 0 && counters.size > 0) return;

@@ -89,7 +89,7 @@ export class UsageRecords {
     this.#uncounted = uncounted;
   }
 
-  /** The newest first, a page at a time. */
+  /** Returns snapshots, the newest first, a page at a time. */
   async snapshots(
     options: UsageQuery & { limit?: number; cursor?: string },
   ): Promise<{ snapshots: UsageSnapshot[]; cursor?: string }> {
@@ -102,7 +102,7 @@ export class UsageRecords {
     const found: Found[] = [];
     for await (const entry of this.#read(last === undefined ? ranges : rangesAfter(ranges, last))) {
       if (matches(entry.snapshot)) found.push(entry);
-      // One more than is shown tells whether there is a next page.
+      // One more than is returned shows whether there is a next page.
       if (found.length > limit) break;
     }
     const shown = found.slice(0, limit);
@@ -112,8 +112,8 @@ export class UsageRecords {
   }
 
   /**
-   * The sum over all snapshots that match, however many there are. Of a whole resource, an acquire
-   * that cascades counts once.
+   * Returns the sum over all snapshots that match, however many there are. Of a whole resource, an
+   * acquire that cascades counts once.
    */
   async summary(options: UsageQuery): Promise<UsageSummary> {
     checkFields("options", options, QUERY_FIELDS);
@@ -141,7 +141,7 @@ export class UsageRecords {
   }
 
   /**
-   * The same snapshots without what an ancestor's snapshot of the same window includes, for sums
+   * Excludes usage that is already counted in an ancestor's snapshot of the same window, for sums
    * over several entities. A snapshot that is wholly included is left out.
    */
   async withoutCascaded(snapshots: readonly UsageSnapshot[]): Promise<UsageSnapshot[]> {
@@ -184,7 +184,10 @@ export class UsageRecords {
     };
   }
 
-  /** `ordered`: all keys with the prefix are of one resource, so a time span is a key range. */
+  /**
+   * Returns the keys to read. `ordered`: all keys with the prefix are of one resource, so a time
+   * span is a key range.
+   */
   #scope(entityId: string | undefined, resource: string | undefined) {
     const { namespaceId } = this.#context;
     if (resource !== undefined) checkResource(resource);
@@ -205,7 +208,10 @@ export class UsageRecords {
     for (const range of ranges) yield* this.#readRange(range);
   }
 
-  /** The snapshots of a range; the index has only keys, so those are fetched a batch at a time. */
+  /**
+   * Returns the snapshots of a range; the index has only keys, so those are fetched a batch at a
+   * time.
+   */
   async *#readRange(query: Query): AsyncGenerator<Found> {
     let batch: Item[] = [];
     for await (const item of queryRecords(this.#context, query)) {
@@ -230,7 +236,7 @@ export class UsageRecords {
   }
 }
 
-/** The format of stored window starts, so that times compare as text. */
+/** Formats a time as window starts are stored, so that times compare as text. */
 function checkTime(field: string, value: Date | string | undefined): string | undefined {
   if (value === undefined) return undefined;
   const ms = value instanceof Date ? value.getTime() : Date.parse(value);
@@ -246,8 +252,8 @@ async function* filtered(
 }
 
 /**
- * The snapshots of one window at a time. The keys are in the order of their windows for each type;
- * those of the Python library mix the types.
+ * Returns the snapshots of one window at a time. The keys are in the order of their windows for
+ * each type; those of the Python library mix the types.
  */
 async function* windowGroups(all: AsyncIterable<Found>): AsyncGenerator<Found[]> {
   const open = new Map<string, Found[]>();

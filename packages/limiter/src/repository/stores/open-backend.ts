@@ -9,7 +9,7 @@ import { kindOf } from "./stores.ts";
 
 /**
  * Kinds that are loaded with the library, so that opening one awaits no module: a module cannot be
- * loaded while virtual time stands still. All others are loaded when a store is opened.
+ * loaded while virtual time is stopped. All others are loaded when a store is opened.
  */
 const LOADED: ReadonlyMap<string, StoreKind["open"]> = new Map([[memory.name, openMemory]]);
 

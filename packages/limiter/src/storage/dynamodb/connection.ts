@@ -8,7 +8,7 @@ import { isLoopback } from "../../base/loopback.ts";
 export const TRANSPORTS = ["lean", "sdk"] as const;
 type TransportName = (typeof TRANSPORTS)[number];
 
-/** What is left out is resolved as every AWS tool does. */
+/** Settings of a connection; absent ones are resolved as every AWS tool does. */
 export interface DynamoConnection {
   readonly region?: string | undefined;
   readonly endpoint?: string | undefined;
@@ -27,7 +27,7 @@ export function connectTimeoutMs(timeoutMs: number): number {
   return Math.min(CONNECT_TIMEOUT_MS, Math.ceil(timeoutMs / 2));
 }
 
-/** The settings of a client of the SDK. */
+/** Returns the settings of a client of the SDK. */
 export function clientConfig(
   connection: DynamoConnection,
   timeoutMs: number,

@@ -1,4 +1,4 @@
-/** What the error of a request means: a refused condition, a refused request, or a failure. */
+/** The meaning of the error of a request: a refused condition, a refused request, or a failure. */
 
 import {
   InfrastructureError,
@@ -19,7 +19,7 @@ type Refusal = InfrastructureError | ValidationError;
 
 export type Verdict =
   | { readonly kind: "condition"; readonly failures: ConditionFailures }
-  /** The same request would be refused again. */
+  /** Refused, as every further attempt would be. */
   | { readonly kind: "refused"; readonly error: Refusal; readonly sent: boolean }
   /** It may work later. */
   | {
@@ -78,7 +78,7 @@ const NOTHING_WRITTEN: ReadonlySet<string> = new Set([
   "TransactionConflictException",
   "ReplicatedWriteConflictException",
 ]);
-/** The same, as reasons for which a transaction was cancelled. */
+/** Passing failures as reasons for which a transaction was cancelled. */
 const PASSING_CANCELLATIONS: ReadonlySet<string> = new Set([
   "TransactionConflict",
   "ThrottlingError",
@@ -100,7 +100,7 @@ const OTHER_TABLE = /specified index|does not match the schema|missing the key/i
 const KEY_RANGE = /^Table(Read|Write)KeyRangeThroughputExceeded$/;
 const CONNECTING_CALLS: ReadonlySet<string> = new Set(["connect", "getaddrinfo", "queryA"]);
 
-/** The signature did not fit the time; the same answer tells the right one. */
+/** Errors of a signature that did not fit the time; the answer has the right time. */
 const CLOCK_SKEW: ReadonlySet<string> = new Set([
   "InvalidSignatureException",
   "AuthFailure",
@@ -131,7 +131,7 @@ export function judge(
   }
   const status = raw.$metadata?.httpStatusCode;
   if (isThrottling(raw)) return failed("throttled", true, true, isKeyRange(raw));
-  // The transaction with this token is still under way: only repeating it will tell its outcome.
+  // The transaction with this token is still under way: only repeating it will show its outcome.
   if (raw.name === "TransactionInProgressException") return failed("server", true, false);
   // The transport has learnt the server's time from this answer and signs the next attempt right.
   if (wasSkewed(raw)) return failed("server", true, true);
@@ -143,7 +143,7 @@ export function judge(
   return sent ? failed("network", true, false) : refused(refusal(raw, operation, error), false);
 }
 
-/** One failed condition decides, whatever else went wrong: repeating would not help. */
+/** Judges a cancelled transaction. One failed condition decides: repeating would not help. */
 function cancelled(raw: RawError, operation: string, cause: unknown): Verdict {
   const reasons = raw.CancellationReasons ?? [];
   const failures = new Map<number, { item: Item | undefined }>();
@@ -202,7 +202,7 @@ function isKeyRange(raw: RawError): boolean {
   return reasons.length > 0 && reasons.every(({ reason = "" }) => KEY_RANGE.test(reason));
 }
 
-/** Refused, unknown or unreachable hosts, and connections that were not there in time. */
+/** Returns whether a host refused, is unknown or unreachable, or no connection came in time. */
 function neverConnected(raw: RawError): boolean {
   // A host with several addresses fails with one error for each of them.
   if (raw.errors !== undefined && raw.errors.length > 0) return raw.errors.every(neverConnected);

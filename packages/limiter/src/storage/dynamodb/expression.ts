@@ -1,7 +1,7 @@
 /**
  * Changes, conditions and key conditions as DynamoDB's expressions. An attribute is named by a
  * numbered placeholder, so that no name, however odd or reserved, can break an expression; only the
- * attributes that nearly every write mentions stand there as they are.
+ * attributes that nearly every write mentions are named directly.
  */
 
 import { entryOf } from "../../base/entry.ts";
@@ -41,13 +41,13 @@ export class Expressions {
   readonly #values: AttributeValue[] = [];
   #hasOne = false;
 
-  /** Nothing for a condition without tests. */
+  /** Compiles a condition; returns nothing for one without tests. */
   condition(condition: Condition | undefined): { ConditionExpression?: string } {
     if (condition === undefined || condition.length === 0) return {};
     return { ConditionExpression: condition.map((test) => this.#test(test)).join(" AND ") };
   }
 
-  /** Nothing for an empty change. */
+  /** Compiles a change; returns nothing for an empty one. */
   update(change: Change): { UpdateExpression?: string } {
     const clauses = [
       clause("SET", [
@@ -70,7 +70,7 @@ export class Expressions {
     return clauses.length === 0 ? {} : { UpdateExpression: clauses.join(" ") };
   }
 
-  /** The items of one partition, as far as their sort key is asked for. */
+  /** Returns the items of one partition, as far as their sort key is asked for. */
   keys(
     partition: readonly [name: string, value: string],
     sort: string,
@@ -81,7 +81,7 @@ export class Expressions {
     return { KeyConditionExpression: within === "" ? whole : `${whole} AND ${within}` };
   }
 
-  /** The placeholders, once all expressions are made. */
+  /** Returns the placeholders, once all expressions are made. */
   attributes(): Attributes {
     return {
       ...(this.#names.size > 0 && {
@@ -106,7 +106,7 @@ export class Expressions {
     return test.orAbsent === true ? `(attribute_not_exists(${name}) OR ${comparison})` : comparison;
   }
 
-  /** DynamoDB takes no empty set, and adding or deleting no members changes nothing. */
+  /** Compiles changes of sets, without empty ones: DynamoDB takes none, and they change nothing. */
   #members(sets: Change["addToSet"]): string[] {
     return Object.entries(sets ?? {})
       .filter(([, members]) => members.length > 0)

@@ -15,7 +15,7 @@ import type { Calls } from "./transport/calls.ts";
 
 /** DynamoDB allows five reads of a shard per second. */
 const POLL_MS = 200;
-/** How often to look for the children of a closed shard; they may show up a little later. */
+/** How often to search for the children of a closed shard; they may appear a little later. */
 const DISCOVER_MS = 1000;
 const PARALLEL = 8;
 
@@ -41,7 +41,7 @@ class StreamReader {
   readonly #ended = new Set<string>();
   /** Shards that were read to their end and whose children have not shown up yet. */
   readonly #childless = new Map<string, Mark>();
-  /** Where to begin in shards that were known before; others are read from their beginning. */
+  /** Marks to begin from in shards that were known before; others are read from their beginning. */
   #front: ReadonlyMap<string, Mark> = new Map();
   #arn = "";
   #discoveredAtMs = Number.NEGATIVE_INFINITY;

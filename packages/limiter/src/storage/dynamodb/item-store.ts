@@ -47,7 +47,7 @@ export interface DynamoItemStoreOptions extends DynamoConnection {
   /** The most attempts of one request; as many as fit into the time when absent. */
   readonly maxAttempts?: number | undefined;
   readonly random?: Random | undefined;
-  /** What the server's time is compared with. Deadlines always run in real time. */
+  /** Clock that the server's time is compared with. Deadlines always run in real time. */
   readonly clock?: Clock | undefined;
   /** Called with every request and its consumed capacity, which is requested only for it. */
   readonly onCall?: CallListener | undefined;
@@ -58,7 +58,7 @@ export class DynamoItemStore implements ScanStore {
   readonly #calls: Calls;
   readonly #listeners: CallListeners;
   readonly #updates: UpdateShapes;
-  /** The same shapes, which also ask for the consumed capacity. */
+  /** Shapes of updates that also ask for the consumed capacity. */
   readonly #pricedUpdates: UpdateShapes;
   readonly #closing = new AbortController();
 
@@ -183,7 +183,7 @@ export class DynamoItemStore implements ScanStore {
     return { [Symbol.asyncIterator]: () => stoppable(read, this.#closing.signal, signal) };
   }
 
-  /** The same feed, shard by shard. */
+  /** Returns the feed of changes shard by shard. */
   stream(): TableStream {
     return new TableStream(this.#calls);
   }
@@ -215,7 +215,7 @@ function resultOf(result: Written<"PutItem" | "UpdateItem" | "DeleteItem">): Wri
   return { ok: true, item: isRead ? Attributes.item : decodeItem({ ...Attributes }) };
 }
 
-/** A request handler of the caller needs the SDK; otherwise the lean transport is used. */
+/** Makes the transport. A request handler of the caller needs the SDK; else it is the lean one. */
 function transportFor(options: DynamoItemStoreOptions, timeoutMs: number): Transport {
   const { transport, requestHandler, clock = systemClock } = options;
   if (transport !== undefined && !TRANSPORTS.includes(transport)) {

@@ -6,7 +6,7 @@
 
 import { ValidationError } from "../../domain/errors/errors.ts";
 
-/** Where to begin in a shard. */
+/** Mark to begin from in a shard. */
 export type Mark =
   | { readonly from: "horizon" }
   /** Everything that came at or after this time: for a reader that has seen nothing yet. */
@@ -15,14 +15,14 @@ export type Mark =
 
 type Front = ReadonlyMap<string, Mark>;
 
-/** The text a change record carries. */
+/** Returns the text a change record carries. */
 export function formatPosition(front: Front): string {
   return JSON.stringify(
     Object.fromEntries([...front].map(([shard, mark]) => [shard, formatMark(mark)])),
   );
 }
 
-/** The opposite of `formatPosition`. */
+/** Reads a text that `formatPosition` has written. */
 export function parsePosition(text: string): Map<string, Mark> {
   const marks = Object.entries(parseObject(text));
   return new Map(marks.map(([shard, mark]) => [shard, parseMark(mark, text)]));

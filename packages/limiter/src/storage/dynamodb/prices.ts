@@ -1,4 +1,4 @@
-/** What requests cost, as data with its date. */
+/** Prices of requests, with their date. */
 
 /** Dollars per million request units. */
 export interface Prices {

@@ -62,7 +62,7 @@ function inputOf(table: string, query: Query, index: IndexDefinition | undefined
   };
 }
 
-/** Where the first page begins. */
+/** Returns the key that the first page begins after. */
 function startOf(
   query: Query,
   index: IndexDefinition | undefined,

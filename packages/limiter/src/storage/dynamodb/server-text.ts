@@ -4,8 +4,8 @@
 const SHOWN_MAX = 400;
 
 /**
- * What looks like a credential: ids and parts of a signature by their form, and long runs of base64
- * or hex digits, which secret keys, session tokens and signatures are.
+ * Fits what may be a credential: ids and parts of a signature by their form, and long runs of
+ * base64 or hex digits, which secret keys, session tokens and signatures are.
  */
 const CREDENTIALS =
   /\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\b(?:Credential|Signature)=[^\s,]+|[A-Za-z0-9+/=]{40,}/g;

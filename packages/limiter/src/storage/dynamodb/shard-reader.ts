@@ -40,7 +40,7 @@ export class ShardReader {
     this.#mark = { from: "time", sinceMs: this.#calls.serverDateMs ?? Date.now() };
   }
 
-  /** The next records; none when there are none yet. */
+  /** Returns the next records; none when there are none yet. */
   async next(): Promise<ShardBatch> {
     try {
       this.#iterator ??= await this.#openIterator(iteratorType(this.#mark));

@@ -35,7 +35,7 @@ export class TableStream {
     this.#calls = calls;
   }
 
-  /** The address of the stream, and its shards of the last day. */
+  /** Returns the address of the stream, and its shards of the last day. */
   async describe(): Promise<{ readonly arn: string; readonly shards: readonly StreamShard[] }> {
     const arn = await findStream(this.#calls);
     const shards = await listShards(this.#calls, arn);
@@ -100,7 +100,7 @@ export function changeOf(
 
 type Attributes = Record<string, StreamValue>;
 
-/** Absent before an item was created and after it was deleted. */
+/** Decodes an image, which is absent before an item was created and after it was deleted. */
 function decodeImage(image: Attributes | undefined): Item | undefined {
   return image === undefined ? undefined : decodeItem(withMaps(image));
 }
@@ -111,7 +111,7 @@ function withMaps(attributes: Attributes): Attributes {
   );
 }
 
-/** DynamoDB Local leaves out the type of an empty map, and nothing else has none. */
+/** Adds the type that DynamoDB Local leaves out of an empty map, and of nothing else. */
 function withMap(value: StreamValue): StreamValue {
   if (value.M !== undefined) return { M: withMaps(value.M) };
   if (value.L !== undefined) return { L: value.L.map(withMap) };

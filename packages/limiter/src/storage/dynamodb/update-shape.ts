@@ -63,7 +63,7 @@ export class UpdateShapes {
 class ShapeStep {
   /** The shape that ends here. */
   shape: UpdateShape | undefined;
-  /** By what is done or tested, then by the name of the attribute. */
+  /** Next steps by what is done or tested, then by the name of the attribute. */
   readonly #next = new Map<string, Map<string, ShapeStep>>();
 
   to(kind: string, name: string): ShapeStep {
@@ -133,7 +133,7 @@ class UpdateShape {
   readonly #fields: Partial<UpdateInput>;
   readonly #head: string;
   readonly #afterKey: string;
-  /** What comes before each value. */
+  /** Text before each value. */
   readonly #before: readonly string[];
   readonly #hasValues: boolean;
   /** The values that are the same in all updates of the shape. */
@@ -207,7 +207,7 @@ class PreparedUpdate extends Prepared<"UpdateItem"> {
   }
 }
 
-/** By far the most values are whole numbers, and need no escape. */
+/** Encodes a value. Most are whole numbers, and need no escape. */
 function valueText(value: Value): string {
   if (Number.isSafeInteger(value)) return `{"N":"${value as number}"}`;
   if (typeof value === "string") return `{"S":${JSON.stringify(value)}}`;

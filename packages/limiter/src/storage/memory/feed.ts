@@ -64,7 +64,7 @@ export class ChangeLog {
     this.#waiting.clear();
   }
 
-  /** `now` is where the log ended when the feed was asked for, not when it is first read. */
+  /** Reads the log. `now` is its end when the feed was requested, not when it is first read. */
   async *#read(
     from: NonNullable<ChangesOptions["from"]>,
     now: number,

@@ -120,7 +120,7 @@ class MemorySteps implements StepTable, StepRows {
     if (!this.#listeners.isEmpty) this.#listeners.tell(freeCall(operation));
   }
 
-  /** Needs no pause, and must not: virtual time stands still while work leaves its promises. */
+  /** Needs no pause, and must not: virtual time is stopped while work leaves its promises. */
   pause(): undefined {}
 
   async step<Result>(

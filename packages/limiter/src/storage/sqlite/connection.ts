@@ -22,7 +22,7 @@ interface SqliteOptions {
   readonly onCall?: CallListener | undefined;
 }
 
-/** The file and the store on it; closing the store closes both. */
+/** Opens a file and the store on it; closing the store closes both. */
 export async function openSqlite(
   options: SqliteOptions,
 ): Promise<{ readonly database: SqliteDatabase; readonly store: SqliteItemStore }> {

@@ -34,7 +34,7 @@ import { BUSY, pauseMs, WriteQueue } from "./write-queue.ts";
 const TIMEOUT_MS = 2000;
 /** How often at most room is made on a full disk. */
 const ROOM_MS = 100;
-/** How often at most a writer looks whether another process has migrated the file. */
+/** How often at most a writer checks whether another process has migrated the file. */
 const VERSION_MS = 100;
 
 interface SqliteDatabaseOptions {
@@ -88,7 +88,7 @@ export class SqliteDatabase {
     }
   }
 
-  /** The statement of that text, prepared once. */
+  /** Returns the statement of that text, prepared once. */
   prepare(sql: string): Statement {
     let statement = this.#statements.get(sql);
     if (statement === undefined) {
@@ -136,7 +136,7 @@ export class SqliteDatabase {
     }
   }
 
-  /** One statement of a transaction: how many rows it changed. */
+  /** Runs one statement of a transaction, and returns how many rows it changed. */
   change(sql: string, ...values: Bindable[]): number {
     return changesOf(this.prepare(sql).run(...values));
   }
@@ -152,7 +152,7 @@ export class SqliteDatabase {
     }
   }
 
-  /** Like `tryWrite`, but waits while it is busy. */
+  /** Does what `tryWrite` does, but waits while the file is busy. */
   async write<T>(work: () => T, timeoutMs: number = this.#timeoutMs): Promise<T> {
     const result = this.tryWrite(work);
     if (result !== BUSY) return result;
@@ -168,7 +168,7 @@ export class SqliteDatabase {
     return retried(attempt, this.path, timeoutMs, this.#random);
   }
 
-  /** Like `read`, with all statements seeing the file as of one moment. */
+  /** Does what `read` does, with all statements seeing the file as of one moment. */
   snapshot<T>(work: () => T, timeoutMs?: number): Promise<T> {
     return this.read(() => {
       this.prepare("BEGIN DEFERRED").run();
@@ -267,7 +267,7 @@ export class SqliteDatabase {
     }
   }
 
-  /** A newer version may have changed what rows look like while this process had the file open. */
+  /** Refuses a file whose rows a newer version has changed while this process had it open. */
   #refuseMigrated(now: number): void {
     if (now < this.#versionAgainAt) return;
     const version = Number(this.prepare("PRAGMA user_version").get()?.user_version);
@@ -300,7 +300,7 @@ async function retried<T>(
   }
 }
 
-/** An absolute path, because a driver may take other text for an address or for memory. */
+/** Returns an absolute path, because a driver may take other text for an address or for memory. */
 function checkedPath(path: string): string {
   if (path !== "" && path !== ":memory:") return resolve(path);
   throw new ValidationError("path", path, "expected the path of a file; memory has its own store");

@@ -8,7 +8,7 @@ import { loadBetterSqlite3 } from "./drivers/better-sqlite3.ts";
 import { loadLibsql } from "./drivers/libsql.ts";
 import { loadNodeSqlite } from "./drivers/node-sqlite.ts";
 
-/** What is bound to a statement. */
+/** A value that is bound to a statement. */
 export type Bindable = string | number | null;
 /** A row by the names of its columns; a driver may add properties of its own. */
 export type Row = Readonly<Record<string, string | number | null>>;
@@ -40,7 +40,7 @@ const LOADERS: Readonly<Record<DriverName, () => Promise<Connect>>> = {
   libsql: loadLibsql,
 };
 
-/** The named driver, or else the first that is there. */
+/** Returns the named driver, or else the first that is there. */
 export async function loadDriver(name?: DriverName): Promise<Connect> {
   if (name !== undefined && !DRIVER_NAMES.includes(name)) {
     throw new ValidationError("driver", name, `expected one of ${DRIVER_NAMES.join(", ")}`);

@@ -6,7 +6,7 @@ import {
   ZaeLimiterError,
 } from "../../domain/errors/errors.ts";
 
-/** Primary result codes we tell apart, by their number. */
+/** Primary result codes that we distinguish, by their number. */
 const NAMES: Readonly<Record<number, string>> = {
   3: "PERM",
   5: "BUSY",
@@ -41,7 +41,7 @@ export function isFull(error: unknown): boolean {
   return resultCode(error) === "FULL";
 }
 
-/** SQLite's errors as ours; everything else as it came. */
+/** Returns errors of SQLite as ours, and everything else as it came. */
 export function asInfrastructureError(error: unknown, path: string): unknown {
   const code = resultCode(error);
   if (code === undefined) return error;

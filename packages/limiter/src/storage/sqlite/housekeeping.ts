@@ -66,8 +66,8 @@ export class Housekeeping {
   }
 
   /**
-   * From the oldest on, without leaving holes: readers take a hole for lost records. The newest
-   * stays, because it was written just before; the next number is counted from it.
+   * Trims the log from the oldest on, without leaving holes: readers take a hole for lost records.
+   * The newest stays, because it was written just before; the next number is counted from it.
    */
   #trimLog(before: number, atMost: number): number {
     const rows = this.#database.prepare(OLDEST_LOGGED).all(atMost);

@@ -15,7 +15,7 @@ export interface Stored {
   readonly text: string;
 }
 
-/** What a write would do, worked out without doing it. */
+/** A planned write. */
 interface Plan {
   /** Whether the condition holds. */
   readonly ok: boolean;
@@ -49,7 +49,7 @@ export class ItemRows {
     this.#database = database;
   }
 
-  /** The earliest time to live written here since expired items were last looked for. */
+  /** Earliest time to live written here since expired items were last removed. */
   get earliestTtl(): number {
     return this.#earliestTtl;
   }
@@ -59,7 +59,7 @@ export class ItemRows {
     return row === undefined ? undefined : decoded(row.data as string);
   }
 
-  /** The items after a key, or the first ones, in the order of their keys. */
+  /** Returns the items after a key, or the first ones, in the order of their keys. */
   page(after: Key | undefined, size: number): Item[] {
     const rows =
       after === undefined
@@ -68,7 +68,7 @@ export class ItemRows {
     return rows.map((row) => decoded(row.data as string).item);
   }
 
-  /** How many items of a partition of GSI2 have a sort key with this prefix. */
+  /** Counts the items of a partition of GSI2 whose sort key has this prefix. */
   countInGsi2(partition: string, prefix: string): number {
     // Sort keys are printable ASCII, so none of them sorts behind the last one with the prefix.
     const row = this.#database.prepare(COUNT_GSI2).get(partition, prefix, `${prefix}\u007f`);
@@ -123,12 +123,12 @@ export class ItemRows {
   }
 }
 
-/** The item in a `data` column. */
+/** Returns the item in a `data` column. */
 export function decoded(text: string): Stored {
   return { text, item: decodeItem(JSON.parse(text) as Record<string, unknown>) };
 }
 
-/** The item for a `data` column; refused when it holds what cannot be stored. */
+/** Returns the item for a `data` column; refused when it holds what cannot be stored. */
 export function encoded(item: Item): Stored {
   return { text: JSON.stringify(encodeItem(item)), item };
 }
@@ -139,7 +139,7 @@ function outcome(write: Write, before: Stored | undefined): Stored | undefined {
   return "delete" in write ? undefined : before;
 }
 
-/** What the index columns and the column of the time to live hold of an item. */
+/** Returns the values of an item for the index columns and the column of the time to live. */
 function indexedValues(item: Item): Bindable[] {
   const values: Bindable[] = [];
   for (const index of INDEXES) {

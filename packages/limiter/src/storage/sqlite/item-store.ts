@@ -122,7 +122,7 @@ class SqliteSteps implements StepTable {
     return this.#listeners.add(listener);
   }
 
-  /** Also closes the file, which only this store uses. */
+  /** Closes the store and the file, which only this store uses. */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#database.close();

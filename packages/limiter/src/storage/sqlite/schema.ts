@@ -57,7 +57,7 @@ function migrate(connection: Connection, path: string, migrations: readonly Migr
   }
 }
 
-/** The version of the file, 0 when it is empty. */
+/** Returns the version of the file, 0 when it is empty. */
 function versionOf(connection: Connection, path: string, latest: number): number {
   const version = Number(pragma(connection, "user_version"));
   const tables = connection.prepare("SELECT count(*) AS tables FROM sqlite_master").get()?.tables;

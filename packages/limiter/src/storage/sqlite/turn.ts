@@ -35,19 +35,19 @@ export class Turn {
     return this.#turnMs < TURN_MS_MAX ? SHARED_GAP_MS : GAP_MS;
   }
 
-  /** The lock was held. */
+  /** Adds a time during which the lock was held. */
   add(startedAt: number, endedAt: number): void {
     const before = Math.max(0, this.#heldMs - FREE_WEIGHT * (startedAt - this.#endedAt));
     this.#heldMs = before + endedAt - startedAt;
     this.#endedAt = endedAt;
   }
 
-  /** Another process has, or had, the lock. */
+  /** Records that another process has, or had, the lock. */
   meet(): void {
     this.#turnMs = TURN_MS_MIN;
   }
 
-  /** A gap is over. */
+  /** Records the end of a gap. */
   restart(wasUsed: boolean): void {
     this.#heldMs = 0;
     if (wasUsed) this.meet();

@@ -103,7 +103,7 @@ function settle(waiter: Waiter): boolean {
   return true;
 }
 
-/** How long to wait before asking again. */
+/** Returns how long to wait before asking again, in milliseconds. */
 export function pauseMs(waitedMs: number, random: number): number {
   const longest =
     PAUSE_MS_MAX - (PAUSE_MS_MAX - PAUSE_MS_MIN) * Math.min(1, waitedMs / PATIENCE_MS);

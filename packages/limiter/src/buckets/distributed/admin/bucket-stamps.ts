@@ -69,7 +69,9 @@ function stampWrite(
   return change.isEmpty ? undefined : { change, condition };
 }
 
-/** Python's clients renew an expired stamp; they only miss one that is absent. */
+/**
+ * Stamps a limit as soft. Python's clients renew an expired stamp; they only miss an absent one.
+ */
 function putSoft(
   change: StampChange,
   item: Item,

@@ -54,7 +54,7 @@ export interface SharedAdjustment {
 /** One change, from the state it is planned from to the end. */
 interface Attempt {
   bucket: SeenBucket | undefined;
-  /** The state was cached, so a limit that looks full may not be. */
+  /** The state was cached, so a limit that seems full may not be. */
   isCached: boolean;
   attempts: number;
   isDone: boolean;
@@ -114,8 +114,8 @@ export class Adjuster {
   }
 
   /**
-   * The shard that has the share of one that was merged; `undefined` when there is none. A bucket
-   * that was deleted and made again knows nothing of merges.
+   * Returns the shard that has the share of one that was merged; `undefined` when there is none. A
+   * bucket that was deleted and made again knows nothing of merges.
    */
   async #heirOf(adjustment: Adjustment, deadline: Deadline): Promise<number | undefined> {
     for (let shard = adjustment.shard; shard > 0; ) {
@@ -192,7 +192,7 @@ export class Adjuster {
     if (!result.ok) attempt.bucket = decoded(result.item);
   }
 
-  /** The cached state, if it has all the limits: only the store says that one is gone. */
+  /** Returns the cached state, if it has all the limits: only the store says that one is gone. */
   #cached(adjustment: Adjustment): SeenBucket | undefined {
     const { config, deltasMilli, shard } = adjustment;
     const bucket = this.#states.of(adjustment, shard)?.bucket;
@@ -213,7 +213,9 @@ export class Adjuster {
     return result;
   }
 
-  /** One token per plan: the same token with another plan would be refused, or applied again. */
+  /**
+   * Sends one token per plan: the same token with another plan would be refused, or applied again.
+   */
   async #transact(
     adjustment: Adjustment,
     plan: WritePlan,
@@ -277,7 +279,7 @@ async function outlivedBucket(
   return { ...encodeBucket(namespaceId, bucket), ...refundTotals(adjustment) };
 }
 
-/** A refund leaves a full bucket full, and is still subtracted from what was consumed in total. */
+/** Returns the totals of a refund, which leaves a full bucket full and still lowers the total. */
 function refundTotals({ config, deltasMilli }: Adjustment): Record<string, Value> {
   const totals: Record<string, Value> = {};
   config.limits.forEach(({ name }, at) => {

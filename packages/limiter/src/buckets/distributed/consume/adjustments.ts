@@ -64,7 +64,7 @@ export class Adjustments {
     this.#adjuster = adjuster;
     this.#options = options;
     const { timer, random, onWarning } = options;
-    // The token tells the store what was written already.
+    // The token lets the store recognise what was written already.
     this.#later = new LaterRefunds({ timer, random, mayRepeat: () => true, onWarning });
     this.#adjusting = new Gathering(
       timer,

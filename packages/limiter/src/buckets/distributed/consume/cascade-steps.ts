@@ -27,7 +27,7 @@ export interface LegsHistory {
   readonly answers: readonly (ConsumeAnswer | undefined)[];
   readonly failures: readonly unknown[];
   readonly isRefunded: boolean;
-  /** What the refused legs have after the refund. */
+  /** Balances of the refused legs after the refund. */
   readonly balances: readonly (readonly number[])[] | undefined;
   /** The second time each leg goes by itself. */
   readonly isSecond: boolean;
@@ -44,7 +44,7 @@ export function newLegsHistory(legs: readonly Leg[]): LegsHistory {
   };
 }
 
-/** `undefined`: it is decided, by the answers and failures of the history. */
+/** Returns the next step; `undefined` when the answers and failures of the history decide. */
 export function nextOfLegs(
   legs: readonly Leg[],
   history: LegsHistory,
@@ -73,7 +73,7 @@ export function goesAgain(legs: readonly Leg[], history: LegsHistory): boolean {
   });
 }
 
-/** Those that go next: one that had too little, or hardly more than enough; else all together. */
+/** Returns the legs that go next: one that had too little, or hardly enough; else all together. */
 function firstOf(
   legs: readonly Leg[],
   open: readonly number[],
@@ -124,7 +124,7 @@ function isRefused(answer: ConsumeAnswer | undefined): boolean {
   return answer?.kind === "refused";
 }
 
-/** The positions of those that pass. */
+/** Returns the positions of those that pass. */
 function at<T>(values: readonly T[], passes: (value: T) => boolean): number[] {
   return values.flatMap((value, position) => (passes(value) ? [position] : []));
 }

@@ -217,7 +217,7 @@ export class Driver {
   }
 
   /**
-   * Remembers which of the limits that looked full were full, at the time that the write was
+   * Remembers which of the limits that seemed full were full, at the time that the write was
    * planned for: one that another client has consumed from may be full again when the answer comes.
    */
   #learn(id: string, ok: boolean, bucket: SeenBucket, { teaches, atMs }: ShardWrite): void {
@@ -265,7 +265,7 @@ function isThrottled(step: AskingStep, error: unknown): error is RateLimiterUnav
   return step.do === "create-shard" && error.reason === "throttled" && error.nothingWritten;
 }
 
-/** Returns which of the limits that looked full are full. */
+/** Returns which of the limits that seemed full are full. */
 function sightings(bucket: SeenBucket, guesses: readonly Guess[], atMs: number) {
   return guesses.flatMap(({ limitName }) => {
     const stored = bucket.limits.get(limitName);

@@ -154,7 +154,7 @@ export class Gathering<W extends AnyWaiting> {
     }
   }
 
-  /** Work of the same turn is all here before this runs. */
+  /** Starts at the end of this turn of the event loop, when all its work is here. */
   #schedule(queue: WorkQueue<W>): void {
     if (queue.isScheduled) return;
     queue.isScheduled = true;

@@ -90,7 +90,7 @@ function begin(request: Request, history: History, situation: Situation): readon
   return [writeStep(state.bucket, plan, going, { atMs: nowMs, teaches, repeats: false })];
 }
 
-/** The answers to members that cached states refuse. */
+/** Returns the answers to members that cached states refuse. */
 function refusedLocally(
   { name, config, members }: Request,
   { states, nowMs }: Situation,
@@ -133,7 +133,7 @@ function nextOfShown(
   return nextOfPlan(request, bucket, now, situation);
 }
 
-/** A plan from a state that the store has shown. */
+/** Decides by a plan from a state that the store has shown. */
 function nextOfPlan(
   request: Request,
   bucket: SeenBucket,
@@ -178,7 +178,7 @@ function nextOfNothing(request: Request, fresh: boolean, { nowMs }: Situation): 
   return [{ do: "answer", answers: members.map((member) => ({ member, answer })) }];
 }
 
-/** A write of some members was made; those that did not fit are decided by what it has shown. */
+/** Answers the members of a write; those that did not fit are decided by the state it has shown. */
 function afterWrite(
   request: Request,
   { write, bucket }: Extract<StepOutcome, { of: "written" }>,
@@ -189,7 +189,7 @@ function afterWrite(
   return isSaturated(bucket, situation.nowMs) ? [{ do: "split", bucket }, answer] : [answer];
 }
 
-/** Nothing was written. Waits, unless what was shown meanwhile refuses. */
+/** Waits, since nothing was written, unless a state that was shown since refuses. */
 function afterThrottling(
   request: Request,
   cause: Extract<StepOutcome, { of: "probed" }>["cause"],

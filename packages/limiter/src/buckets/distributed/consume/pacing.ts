@@ -64,7 +64,7 @@ export function goesNow(
   return underWay < width && waiting > lastSize / 2;
 }
 
-/** The pause of one throttled group: between half and one and a half of the average. */
+/** Returns the pause of one throttled group: between half and one and a half of the average. */
 export function throttledPauseMs({ pauseMs: average }: Pace, random: Random): number {
   return (0.5 + random()) * average;
 }

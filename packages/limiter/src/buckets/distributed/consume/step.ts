@@ -38,7 +38,7 @@ export type ConsumeAnswer =
   | {
       readonly kind: "refused";
       readonly balancesMilli: readonly number[];
-      /** By cached states, without a call. */
+      /** Whether cached states refused it, without a call. */
       readonly local: boolean;
     }
   /** The bucket was built from newer limits. */

@@ -5,7 +5,7 @@
  * All members that fit share the write, first come, first served. One that does not fit waits for
  * the answer of those that do, and is decided by it; a later one of the same size never overtakes
  * it. A write that was planned later may be served before the one of a group, which then fails: at
- * the time of its plan the bucket was not full, and yet it will look full the next time.
+ * the time of its plan the bucket was not full, and yet it will seem full the next time.
  */
 
 import { invariant } from "../../../domain/check.ts";
@@ -90,14 +90,14 @@ export function planConsume(
   return { kind: "write", plan, guesses };
 }
 
-/** The context with what the limits of a call say about debt and balances. */
+/** Returns the context with what the limits of a call say about debt and balances. */
 export function withGates(context: PlanContext, config: BucketConfig): PlanContext {
   const soft = softNames(config);
   if (soft === undefined && config.bypass !== true) return context;
   return { ...context, soft, bypass: config.bypass === true };
 }
 
-/** What a consume would find in a shard; `undefined` when the limits of the call are outdated. */
+/** Balances that a consume would find in a shard. */
 export interface Evaluation {
   readonly balancesMilli: readonly number[];
   /** New limits that wait to be brought to the shard. */
@@ -119,7 +119,9 @@ export function evaluate(
   return { balancesMilli: balancesIn(balances, config), limitsOnly: undefined };
 }
 
-/** Config decides whether a resource is switched off: a stamp asks for it to be read again. */
+/**
+ * Compares bucket and config. Config decides what is switched off: a stamp asks to read it again.
+ */
 function matchOf(bucket: SeenBucket, config: BucketConfig): ConfigMatch {
   if (isStampedDisabled(bucket) && config.forced !== true) return "outdated";
   return matchConfig(builtFrom(bucket), config);
@@ -163,7 +165,7 @@ export function fitting<T extends Part>(
   return fit;
 }
 
-/** How many of them count as an acquire: those that consume anything. */
+/** Counts the parts that are acquires: those that consume anything. */
 export function acquiresOf(parts: readonly Part[]): number {
   let acquires = 0;
   for (const { amountsMilli } of parts) if (consumes(amountsMilli)) acquires += 1;
@@ -259,7 +261,7 @@ export function repeatsOvertaken(
   return guesses.length > 0 && guesses.every(({ full }) => !full);
 }
 
-/** Whether both tell balances relative to the same base time. */
+/** Returns whether the balances of both refer to the same base time. */
 function isSameBase(one: SeenBucket, other: SeenBucket): boolean {
   return (
     one.refilledAtMs === other.refilledAtMs &&

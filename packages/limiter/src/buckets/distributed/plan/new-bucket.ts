@@ -23,7 +23,7 @@ export interface NewBucket {
   readonly name: BucketName;
   readonly config: BucketConfig;
   readonly link: Link;
-  /** Stamps of the Python library that tell the owner. */
+  /** Stamps of the Python library that name the owner. */
   readonly stamps?: Readonly<Record<string, Value>>;
   /** Consumed from the full bucket. */
   readonly amountsMilli: readonly number[];
@@ -31,7 +31,7 @@ export interface NewBucket {
   readonly rules: BucketRules;
 }
 
-/** The first shard of a bucket, from which the amounts have been consumed. */
+/** Returns the first shard of a bucket, from which the amounts have been consumed. */
 export function newBucket(made: NewBucket): SeenBucket {
   const { name, config, link, amountsMilli, nowMs, rules } = made;
   const { limits, source } = config;
@@ -78,8 +78,9 @@ export function newBucket(made: NewBucket): SeenBucket {
 }
 
 /**
- * Stamps that make clients of the Python library look at the config: without them they enforce the
- * limits of a bucket. They are over at once: what this process has cached must not grant anything.
+ * Returns stamps that make clients of the Python library read the config: without them they enforce
+ * the limits of a bucket. They are over at once: what this process has cached must not grant
+ * anything.
  */
 function hintsFor({ limits, source, bypass }: BucketConfig, nowMs: number): Record<string, Value> {
   const soft = source === "override" ? [] : limits.filter((limit) => limit.soft);

@@ -5,8 +5,8 @@
  *
  * The new base time never lies before the old one, unless that one is far ahead: of two clients
  * whose clocks differ, the slower one must not count again, at another rate, the time that the
- * faster one has folded in. Cached states are told apart by their base time, so rebases to the same
- * one are numbered.
+ * faster one has folded in. Cached states are distinguished by their base time, so rebases to the
+ * same one are numbered.
  */
 
 import type { Rate } from "../../../core/bucket.ts";
@@ -48,7 +48,7 @@ import { isMetered, moveMeter } from "./writes-meter.ts";
 
 const SUFFIXES = ["tk", "cp", "ra", "rp", "tc", "rr"] as const;
 
-/** `applies`: the bucket takes the limits of the config; otherwise it keeps its own. */
+/** Plans a rebase with a consume. `applies`: the bucket takes the limits of the config. */
 export function planRebase(
   bucket: SeenBucket,
   config: BucketConfig,
@@ -75,7 +75,7 @@ export function planRebase(
   return { kind: "write", plan, guesses: [] };
 }
 
-/** What a consume that needs a rebase would find. */
+/** Returns the balances that a consume with a rebase would find. */
 export function evaluateRebase(
   bucket: SeenBucket,
   config: BucketConfig,
@@ -149,14 +149,14 @@ class Rebase {
     moveMeter(this.plan, this.#bucket, this.#epochMs, this.#context.costMs);
   }
 
-  /** The limits stay as they are. */
+  /** Keeps the limits as they are. */
   keep(amounts: AmountsByName): void {
     for (const [name, stored] of this.#bucket.limits) {
       this.#fold(name, stored, stored.rate, amounts.get(name) ?? 0);
     }
   }
 
-  /** The limits become those of the config. */
+  /** Replaces the limits by those of the config. */
   apply(config: BucketConfig, amounts: AmountsByName): void {
     const { limits } = this.#bucket;
     const wanted = new Map(config.limits.map(({ name, rate }) => [name, rate]));
@@ -174,7 +174,9 @@ class Rebase {
     if (this.#context.rules.isSharedWithPython) this.#hintSoft(config);
   }
 
-  /** A limit without a stamp is hard to the Python library, which looks at one that is over. */
+  /**
+   * Stamps soft limits: to the Python library one without a stamp is hard, also if that is over.
+   */
   #hintSoft({ limits, source }: BucketConfig): void {
     const { python, limits: known } = this.#bucket;
     for (const { name, soft } of limits) {
@@ -236,7 +238,7 @@ class Rebase {
     setParameters(plan, name, rate);
   }
 
-  /** What a rate accrues from the base time until now; nothing where the base time is now. */
+  /** Returns what a rate accrues from the base time until now; 0 where the base time is now. */
   #accruedMilli(rate: Rate): number {
     if (!this.#pinned) return 0;
     const { nowMs } = this.#context;
@@ -244,7 +246,7 @@ class Rebase {
     return balanceAt(this.#bucket, fresh, nowMs).accruedMilli;
   }
 
-  /** A limit that the bucket did not have starts full. */
+  /** Starts a limit that the bucket did not have: full. */
   #start(name: string, rate: Rate, amount: number): void {
     const { plan } = this;
     const { python } = this.#bucket;
@@ -281,7 +283,7 @@ class Rebase {
     }
   }
 
-  /** What the balance loses. */
+  /** Returns the milli-tokens that the balance loses. */
   #taken(amount: number): number {
     return this.#context.bypass === true ? 0 : amount;
   }
@@ -291,7 +293,7 @@ class Rebase {
   }
 }
 
-/** Moves the base time; rebases to the same one are numbered, to tell cached states apart. */
+/** Moves the base time; rebases to the same one are numbered, to distinguish cached states. */
 export function moveEpoch(plan: WritePlan, bucket: SeenBucket, epochMs: number): number {
   const { refilledAtMs, rebases } = bucket;
   const again = epochMs === refilledAtMs;

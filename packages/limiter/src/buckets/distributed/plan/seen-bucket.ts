@@ -40,7 +40,7 @@ export interface SeenBucket extends StoredBucket {
   readonly mergingAtMs: number | undefined;
   /** How many writes the first of several shards has counted. */
   readonly writesCounted: number;
-  /** What the bucket has needed, see `need.ts`; on the first shard. */
+  /** Record of what the bucket has needed, see `need.ts`; on the first shard. */
   readonly need: string | undefined;
 }
 
@@ -53,7 +53,7 @@ export const MERGING = "ma";
 export const NEED = "nd";
 export const WRITES = "wn";
 
-/** What a bucket of one shard has of its own. */
+/** Attributes of our own that a bucket of one shard has. */
 export const UNSHARDED = {
   generation: 0,
   mergingAtMs: undefined,
@@ -61,7 +61,7 @@ export const UNSHARDED = {
   need: undefined,
 } as const;
 
-/** The bucket in an item, if there is one. */
+/** Returns the bucket in an item, if there is one. */
 export function decoded(item: Item | undefined): SeenBucket | undefined {
   const bucket = item === undefined ? undefined : decodeBucket(item);
   if (item === undefined || bucket === undefined) return undefined;
@@ -77,7 +77,7 @@ export function decoded(item: Item | undefined): SeenBucket | undefined {
   return seen;
 }
 
-/** The item of a shard other than the first. */
+/** Returns the item of a shard other than the first. */
 export function encodeShard(namespaceId: string, bucket: SeenBucket): Item {
   const { rebases, generation } = bucket;
   return {
@@ -106,13 +106,13 @@ export function isAnnounced(bucket: SeenBucket): boolean {
   return false;
 }
 
-/** What a shard holds beyond its share, although nothing has accrued since. */
+/** Returns the milli-tokens of a shard beyond its share, although nothing has accrued since. */
 export function excessMilli(bucket: SeenBucket, stored: StoredLimit): number {
   const { capacityMilli } = shardRate(stored.rate, bucket.shard, bucket.shardCount);
   return Math.max(0, stored.tokensMilli - capacityMilli);
 }
 
-/** How `matchConfig` sees an item. */
+/** Returns an item in the form that `matchConfig` takes. */
 export function builtFrom(bucket: StoredBucket): BuiltFrom {
   return {
     version: bucket.configVersion,
@@ -128,11 +128,11 @@ export interface BalanceAt {
   readonly stored: StoredLimit;
   /** The shard's share of the limit. */
   readonly share: Rate;
-  /** What has accrued since the base time, rounded down; negative when that lies ahead. */
+  /** Milli-tokens accrued since the base time, rounded down; negative when that lies ahead. */
   readonly accruedMilli: number;
-  /** What the rounding left over, below the share's period. */
+  /** Remainder of the rounding, below the share's period. */
   readonly remainder: number;
-  /** What has accrued at least, and at most, with any remainder the item may have by now. */
+  /** Least and most that has accrued, with any remainder the item may have by now. */
   readonly accruedMin: number;
   readonly accruedMax: number;
   /** The remainder with which what has accrued is a whole number. */
@@ -176,7 +176,7 @@ export function balanceMilliAt(
     : tokensMilli + gainedMilli;
 }
 
-/** Another writer may have moved the base time without the remainder: it must be plausible. */
+/** Returns a plausible remainder: another writer may have moved the base time without it. */
 function carriedOf(remainder: number, { periodMs }: Rate): number {
   return remainder >= 0 && remainder < periodMs ? remainder : 0;
 }
@@ -193,12 +193,14 @@ export function balancesAt(bucket: StoredBucket, nowMs: number): Map<string, Bal
   return balances;
 }
 
-/** Accrued, rounded up: with so much less than its capacity a bucket is not beyond full. */
+/**
+ * Returns what has accrued, rounded up: with that much less than its capacity a bucket is not full.
+ */
 export function accruedUp({ accruedMilli, remainder }: BalanceAt): number {
   return remainder > 0 ? accruedMilli + 1 : accruedMilli;
 }
 
-/** The balance of the shard. Compared by subtraction, because accrued may be saturated. */
+/** Returns the balance of the shard. Compared by subtraction, because accrued may be saturated. */
 export function balanceOf(balance: BalanceAt): number {
   const { stored, share, accruedMilli } = balance;
   return looksFull(balance) ? share.capacityMilli : stored.tokensMilli + accruedMilli;
@@ -212,7 +214,9 @@ function isFull(tokensMilli: number, capacityMilli: number, accruedMilli: number
   return accruedMilli >= capacityMilli - tokensMilli;
 }
 
-/** The change of a stored balance, cut where the debt would be deeper than numbers can tell. */
+/**
+ * Returns the change of a stored balance, cut where the debt would be deeper than numbers can hold.
+ */
 export function boundedChange(tokensMilli: number, change: number): number {
   return Math.max(change, Math.min(0, -DEBT_MILLI_MAX - tokensMilli));
 }

@@ -81,7 +81,7 @@ export class WritePlan {
   requireLow(limitName: string, balance: BalanceAt, capacityMilli: number): void {
     const { stored, accruedMax } = balance;
     const up = accruedUp(balance);
-    // A limit that looks beyond it is a guess, which the exact remainder would not improve.
+    // A limit that seems beyond it is a guess, which the exact remainder would not improve.
     const { tokensMilli } = stored;
     const loose = tokensMilli <= capacityMilli - accruedMax || tokensMilli > capacityMilli - up;
     const accrued = loose && !isEven(balance) ? accruedMax : up;
@@ -107,7 +107,10 @@ export class WritePlan {
     if (!this.#tests.some((other) => other.name === name)) this.#tests.push(test);
   }
 
-  /** Sets the remainder; 0 is not stored. Where it may change, other clients may have set one. */
+  /**
+   * Sets the remainder; Requires a number as it was seen; 0 is not stored. Where it may change,
+   * other clients may have set one.
+   */
   setRemainder(limitName: string, balance: BalanceAt, remainder: number): void {
     const { remainder: name } = attributesOf(limitName);
     if (remainder > 0) this.set(name, remainder);
@@ -151,7 +154,7 @@ export class WritePlan {
   }
 }
 
-/** 0 is not stored. */
+/** Requires a number as it was seen; 0 is not stored. */
 export function asSeen(name: string, value: number): Test {
   return value === 0 ? { is: "absent", name } : { is: "=", name, value };
 }
@@ -165,8 +168,8 @@ function countAsSeen({ announced, shardCount, isUncounted }: SeenBucket): Test {
 }
 
 /**
- * The bucket must not have expired, unless it was seen so. Whether it has a time to live is left
- * open: clients with other settings may renew, set or remove it with each of their writes.
+ * Requires that the bucket has not expired, unless it was seen so. Whether it has a time to live is
+ * left open: clients with other settings may renew, set or remove it with each of their writes.
  */
 function notExpired(ttl: number | undefined, nowSeconds: number): Test {
   return ttl !== undefined && ttl <= nowSeconds
@@ -178,7 +181,7 @@ function notExpired(ttl: number | undefined, nowSeconds: number): Test {
 export interface Guess {
   readonly limitName: string;
   readonly full: boolean;
-  /** The limit looked full, so a consume of another client would have made a difference. */
+  /** The limit seemed full, so a consume of another client would have made a difference. */
   readonly lookedFull: boolean;
   /** The stored balance after the write, if the guess is right and no other client writes. */
   readonly tokensMilli: number;
@@ -188,17 +191,17 @@ export interface Guess {
 export interface PlanContext {
   readonly nowMs: number;
   readonly rules: BucketRules;
-  /** Whether a limit that looks full counts as full: other clients may have consumed since. */
+  /** Whether a limit that seems full counts as full: other clients may have consumed since. */
   readonly trustFull: (limitName: string) => boolean;
   /** An adjustment: never refused, may go into debt, and an amount below zero is a refund. */
   readonly force?: boolean | undefined;
-  /** What is consumed is only counted: balances stay as they are. */
+  /** Whether consumes are only counted: balances stay as they are. */
   readonly bypass?: boolean;
   /** The limits that may go into debt. */
   readonly soft?: ReadonlySet<string> | undefined;
   /** How many acquires the write counts as; when absent, one if it consumes, none if forced. */
   readonly acquires?: number | undefined;
-  /** What the write adds to the meter; that of a plain write when absent. */
+  /** Milliseconds that the write adds to the meter; those of a plain write when absent. */
   readonly costMs?: number | undefined;
 }
 
@@ -248,7 +251,7 @@ export function planLimit(
   return { limitName: name, full, lookedFull, tokensMilli: stored.tokensMilli - amount, remainder };
 }
 
-/** The balance stays as it is: only what was consumed in total changes. */
+/** Counts what is consumed in total; the balance stays as it is. */
 function planCount(plan: WritePlan, name: string, { stored }: BalanceAt): Guess {
   plan.require({ is: "exists", name: attributesOf(name).tokens });
   const { tokensMilli, remainder } = stored;
@@ -265,7 +268,7 @@ function planRefund(plan: WritePlan, name: string, { stored }: BalanceAt, amount
   return { limitName: name, full: false, lookedFull: false, tokensMilli, remainder };
 }
 
-/** What is left of every limit of the bucket, also of those that the call does not name. */
+/** Returns what is left of every limit of the bucket, also of those that the call does not name. */
 export function* leftOf(
   balances: ReadonlyMap<string, BalanceAt>,
   amounts: AmountsByName,
@@ -286,7 +289,7 @@ export function planTtl(
 ): number | undefined {
   // Only the Python library knows how long a quota or a schedule needs the bucket.
   if (isPinned(bucket)) return planPinnedTtl(plan, bucket, context.nowMs);
-  // A bucket that expired shard by shard could not be told from one that was never split.
+  // A bucket that expired shard by shard could not be distinguished from one that was never split.
   if (bucket.shardCount > 1) {
     if (bucket.ttl !== undefined) plan.remove("ttl");
     return undefined;
@@ -305,9 +308,9 @@ function planPinnedTtl(plan: WritePlan, { ttl }: SeenBucket, nowMs: number): und
 }
 
 /**
- * A time to live was computed from the balances of a cached state, and other clients may have gone
- * into debt since: the write needs balances that the time covers, of the limits it consumes without
- * a check, and of all limits when it sets a time where there was none.
+ * Requires balances that a time to live covers. It was computed from a cached state, and other
+ * clients may have gone into debt since: the write tests the limits that it consumes without a
+ * check, and of all limits when it sets a time where there was none.
  */
 export function requireCovered(
   plan: WritePlan,
@@ -333,7 +336,7 @@ export function isStampedDisabled(bucket: SeenBucket): boolean {
   return bucket.python?.stamps.disabled === true;
 }
 
-/** A bucket that is stamped as switched off meanwhile is not consumed from. */
+/** Requires that the bucket is not stamped as switched off by now. */
 export function requireEnabled(plan: WritePlan, bucket: SeenBucket): void {
   if (!isStampedDisabled(bucket)) plan.require({ is: "absent", name: "disabled" });
 }

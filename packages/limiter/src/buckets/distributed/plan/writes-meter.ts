@@ -6,7 +6,7 @@
  * item is saturated when that time is a second ahead. The meter is a heuristic: nothing is refused
  * for it, and most writes count without a condition. A meter that is three seconds behind or more
  * is brought to two seconds behind, on condition that it is that far behind. The two seconds are
- * for clocks that differ: to a slower clock, an idle meter must not look saturated.
+ * for clocks that differ: to a slower clock, an idle meter must not seem saturated.
  *
  * The Python library keeps a meter of its own in `b_wcu_*`. Its clients compare the stored number
  * without computing the refill, so it has to read as healthy at all times: this library consumes
@@ -20,7 +20,7 @@ import { countNeed } from "../shards/need.ts";
 import type { SeenBucket } from "./seen-bucket.ts";
 import type { PlanContext, WritePlan } from "./write-plan.ts";
 
-/** What one write, and one write of a transaction, counts. */
+/** Milliseconds that one write, and one write of a transaction, counts. */
 export const WRITE_MS = 1;
 export const TRANSACTED_MS = 2;
 
@@ -37,7 +37,7 @@ const PYTHON_METER = `b_${RESERVED_LIMIT}_tk`;
 /** Every write that finds less than this part of Python's meter fills it. */
 const PYTHON_LOW_PART = 0.5;
 
-/** Returns whether writes are counted: only where a partition takes no more than so many. */
+/** Returns whether writes are counted: only where a partition takes a bounded number. */
 export function isMetered({ rules }: Pick<PlanContext, "rules">): boolean {
   return rules.writesPerPartition !== undefined;
 }
@@ -96,13 +96,13 @@ export function mayBeBroughtForward(meterMs: number, nowMs: number): boolean {
   return meterMs - nowMs <= -BEHIND_MS_MAX;
 }
 
-/** Whether the item has taken more writes than it can. A clock that is behind cannot tell. */
+/** Returns whether the item has taken more writes than it can; never by a clock that is behind. */
 export function isSaturated(bucket: SeenBucket, nowMs: number): boolean {
   if (nowMs < bucket.refilledAtMs) return false;
   return (aheadOf(bucket, nowMs) ?? 0) > SATURATED_MS - WRITE_MS;
 }
 
-/** How far the meter is ahead of the clock; `undefined` when there is none that can be believed. */
+/** Returns how far the meter is ahead of the clock; `undefined` without a plausible one. */
 function aheadOf(bucket: SeenBucket, nowMs: number): number | undefined {
   if (bucket.meterMs === undefined) return undefined;
   // A base time that lies ahead says something about clocks, and nothing about writes.
@@ -110,7 +110,7 @@ function aheadOf(bucket: SeenBucket, nowMs: number): number | undefined {
   return aheadMs > VOID_MS ? undefined : aheadMs;
 }
 
-/** By Python's rule its meter is full a second after the base time. */
+/** Fills Python's meter, which by its rule is full a second after the base time. */
 function fillPythonMeter(plan: WritePlan, bucket: SeenBucket, nowMs: number): void {
   const { capacityMilli, periodMs } = WRITES_RATE;
   const stored = bucket.writes?.tokensMilli ?? capacityMilli;

@@ -33,7 +33,7 @@ import { bornShards, missingShard, type ShardSet } from "./shards.ts";
 
 const AGAIN: readonly Step[] = [];
 
-/** What a shard would give. */
+/** Part that a shard would give. */
 export interface Offer {
   readonly shard: number;
   /** Aligned with the limits of the call; below zero in debt. */
@@ -74,7 +74,7 @@ function isStale(shards: ShardSet<SeenBucket>, count: number): boolean {
   return false;
 }
 
-/** What each shard would give at a time; `undefined` when the limits of the call are outdated. */
+/** Returns the part of each shard at a time; `undefined` when the limits are outdated. */
 function offersAt(
   { config }: Request,
   shards: ShardSet<SeenBucket>,
@@ -164,7 +164,7 @@ function spread(
   return writes.length === parts.length ? [{ do: "spread", member, writes }] : AGAIN;
 }
 
-/** The sums over all shards, those in debt included. */
+/** Returns the sums over all shards, those in debt included. */
 export function offered(offers: readonly Offer[], limits: number): readonly number[] {
   return Array.from({ length: limits }, (_, at) =>
     offers.reduce((sum, { balancesMilli }) => sum + (balancesMilli[at] as number), 0),
@@ -172,8 +172,9 @@ export function offered(offers: readonly Offer[], limits: number): readonly numb
 }
 
 /**
- * The parts, from as few shards as possible; there must be enough in all of them together of what
- * can be refused (`gatesMilli`). The rest, which may go into debt, comes from the first shard.
+ * Returns the parts, from as few shards as possible; there must be enough in all of them together
+ * of what can be refused (`gatesMilli`). The rest, which may go into debt, comes from the first
+ * shard.
  */
 export function spreadOver(
   amountsMilli: readonly number[],
@@ -204,7 +205,7 @@ export function spreadOver(
   return [{ shard: first.shard, amountsMilli: rest }, ...others];
 }
 
-/** The part of the scarcest amount that a shard could give. */
+/** Returns the part of the scarcest amount that a shard could give. */
 function worth({ balancesMilli }: Offer, amountsMilli: readonly number[]): number {
   let least = Number.POSITIVE_INFINITY;
   amountsMilli.forEach((amount, at) => {

@@ -30,7 +30,7 @@ const WORK = "make announced shards";
 export class RepairedCounts {
   readonly #counts = boundedMap<number>(REPAIRED_MAX);
 
-  /** True once per number of shards: later surpluses are not missing from any shard. */
+  /** Returns true once per number of shards: later surpluses are not missing from any shard. */
   isDue(name: BucketName, bucket: SeenBucket): boolean {
     if (!isAnnounced(bucket)) return false;
     return this.#counts.get(idOf(name, bucket.shard)) !== countOf(bucket);
@@ -78,7 +78,7 @@ export class AnnouncedShards {
     }
   }
 
-  /** All shards that exist get the smallest count that has room for them. */
+  /** Reduces the count of all shards that exist to the smallest that has room for them. */
   async #reduce(shards: ReadonlyMap<number, SeenBucket>, deadline: Deadline): Promise<void> {
     const last = Math.max(...shards.keys());
     const count = last === 0 ? 1 : countBefore(last) * 2;
@@ -92,7 +92,7 @@ export class AnnouncedShards {
     for (const { update } of writes) this.#states.forget(update.PK);
   }
 
-  /** A bucket whose base time must stay is not split: only its count is corrected. */
+  /** Raises the count of a bucket whose base time must stay: it is not split. */
   async raise(bucket: SeenBucket, count: number, deadline: Deadline): Promise<void> {
     const key = this.#items.keyOf(bucket, bucket.shard);
     const { shardCount } = bucket;
@@ -158,7 +158,7 @@ export class AnnouncedShards {
     else if (result.failures.has(0)) observe(decoded(result.failures.get(0)?.item), clock());
   }
 
-  /** The nearest shard that this one descends from and that holds more than its share. */
+  /** Returns the nearest shard that this one descends from and that holds more than its share. */
   async #donor(
     name: BucketName,
     shard: number,

@@ -39,7 +39,7 @@ export class BucketLoads {
   readonly #clock: Clock;
   /** The largest amounts that this process was asked for, by bucket and limit. */
   readonly #largestMilli = boundedMap<Map<string, number>>(REMEMBERED_MAX);
-  /** By bucket, then by shard. */
+  /** Meters by bucket, then by shard. */
   readonly #meters = boundedMap<(Sighting | undefined)[]>(REMEMBERED_MAX);
   readonly #counted = boundedMap<Counted>(REMEMBERED_MAX);
 
@@ -73,7 +73,7 @@ export class BucketLoads {
     return this.#largestMilli.get(bucketId(name));
   }
 
-  /** Remembers since when there are so many shards, and whether one of them was throttled. */
+  /** Remembers since when there are `count` shards, and whether one of them was throttled. */
   count(name: BucketName, count: number, outcome?: "consumed" | "throttled"): void {
     const known = this.#of(name, count);
     if (outcome === undefined) return;
@@ -86,13 +86,13 @@ export class BucketLoads {
     known[outcome] += 1;
   }
 
-  /** `writesPerSecond`: what the meter of the shard has shown. */
+  /** Returns the load of a bucket, with the writes per second that the meter of the shard shows. */
   of(bucket: SeenBucket): Load {
     const { writesPerSecond } = this.#meters.get(bucketId(bucket))?.[bucket.shard] ?? NO_RATE;
     return { ...this.#of(bucket, bucket.shardCount), writesPerSecond };
   }
 
-  /** Remembers the meter of a shard: two sightings tell how often all clients write to it. */
+  /** Remembers the meter of a shard: two sightings show how often all clients write to it. */
   recordMeter(bucket: SeenBucket): void {
     const { meterMs, shard, shardCount } = bucket;
     if (meterMs === undefined) return;

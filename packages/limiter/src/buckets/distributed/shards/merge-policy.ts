@@ -3,7 +3,7 @@
  *
  * When at most a quarter of the shards was needed for ten minutes, and when half of them is enough
  * for what the last hour needed. What a bucket needed is on its first shard, so it does not matter
- * which client looks, or since when it runs.
+ * which client reads it, or since when it runs.
  */
 
 import { RESERVED_LIMIT } from "../../../domain/names.ts";

@@ -43,7 +43,7 @@ export interface Merge {
   /** The write to the shard that stays, and the one that makes the other a stub. */
   readonly kept: WritePlan;
   readonly gone: WritePlan;
-  /** What the shard that stays will look like. */
+  /** State of the shard that stays, after the merge. */
   readonly merged: SeenBucket;
 }
 
@@ -54,7 +54,7 @@ export interface MergeOptions {
   readonly ttlMultiplier: number;
 }
 
-/** `undefined`: the two cannot be merged as they are. */
+/** Plans a merge; `undefined` when the two cannot be merged as they are. */
 export function planMerge(
   keptItem: Item,
   goneItem: Item,
@@ -96,8 +96,8 @@ export function planMerge(
 }
 
 /**
- * The base time to count rebases from. No cached state of either may fit what is written now, or
- * what a split may put in the place of the one that goes.
+ * Returns the base time to count rebases from. No cached state of either may fit what is written
+ * now, or what a split may put in the place of the one that goes.
  */
 function baseOf(kept: SeenBucket, gone: SeenBucket, epochMs: number) {
   const { refilledAtMs, rebases } = kept;
@@ -114,7 +114,7 @@ function isPair(kept: SeenBucket, gone: SeenBucket): boolean {
 
 interface Sum {
   readonly limit: StoredLimit;
-  /** What the shard that goes has consumed in total. */
+  /** Milli-tokens that the shard that goes has consumed in total. */
   readonly consumedMilli: number;
 }
 
@@ -155,7 +155,7 @@ function sumOf(kept: SeenBucket, gone: SeenBucket, name: string, epochMs: number
   return { limit: { tokensMilli, rate, totalConsumedMilli, remainder }, consumedMilli };
 }
 
-/** A limit that a shard does not have would start full in it. */
+/** Returns a limit that a shard does not have: it would start full in it. */
 function absent(bucket: SeenBucket, rate: StoredLimit["rate"]): StoredLimit {
   const { capacityMilli } = shardRate(rate, bucket.shard, bucket.shardCount);
   return { tokensMilli: capacityMilli, rate, totalConsumedMilli: 0, remainder: 0 };
@@ -192,7 +192,10 @@ function setLimit(
   plan.set(`b_${name}_rp`, rate.periodMs);
 }
 
-/** The item is as it was seen, its balances included, and no Python client has written to it. */
+/**
+ * Requires that the item is as it was seen, balances included, and no Python client has written to
+ * it.
+ */
 function requireExactly(plan: WritePlan, bucket: SeenBucket, nowMs: number): void {
   plan.requireSeen(bucket, nowMs);
   plan.require(asSeen(GENERATION, bucket.generation));
@@ -205,7 +208,7 @@ function requireExactly(plan: WritePlan, bucket: SeenBucket, nowMs: number): voi
   }
 }
 
-/** The write that leaves nothing of a shard but its key. */
+/** Returns the write that leaves nothing of a shard but its key. */
 function stubPlan(item: Item, gone: SeenBucket, acquires: number, nowMs: number): WritePlan {
   const plan = new WritePlan();
   plan.remove(...Object.keys(item).filter((name) => !KEY_ATTRIBUTES.has(name)));
@@ -219,7 +222,7 @@ function stubPlan(item: Item, gone: SeenBucket, acquires: number, nowMs: number)
   return plan;
 }
 
-/** A bucket of one shard expires again, by the config that it was built from. */
+/** Returns the time to live of a bucket of one shard, by the config that it was built from. */
 function ttlOf(bucket: SeenBucket, multiplier: number, nowMs: number): number | undefined {
   const source = (bucket.configSource ?? "override") as LimitSource;
   const left = [...bucket.limits.values()].map(({ rate, tokensMilli: balanceMilli }) => {

@@ -61,7 +61,7 @@ export class Merger {
     this.#options = options;
   }
 
-  /** Looks at a first shard that the store has shown; a merge runs later, in the background. */
+  /** Checks a first shard that the store has shown; a merge runs later, in the background. */
   saw(first: SeenBucket): void {
     if (first.shardCount === 1 || first.shard !== 0 || this.#isClosed) return;
     const nowMs = this.#context.clock();
@@ -81,7 +81,7 @@ export class Merger {
     if (this.#failure !== undefined) throw this.#failure;
   }
 
-  /** When the store fails, the next client that notices tries again. */
+  /** Merges. When the store fails, the next client that notices tries again. */
   async #merge(first: SeenBucket): Promise<void> {
     try {
       if (!(await this.#claims(first))) return;
@@ -131,7 +131,7 @@ export class Merger {
   async #adopt(halving: Halving, shard: number): Promise<boolean> {
     const { count, generation, items } = halving;
     const bucket = decoded(items[shard]);
-    // Its share lies in a shard that it descends from. Should it come about before that one gets
+    // Its share is in a shard that it descends from. Should it be created before that one gets
     // the new generation, that one has changed, and the halving ends.
     if (bucket === undefined) return true;
     if (bucket.shardCount > 2 * count) return false;
@@ -166,7 +166,7 @@ export class Merger {
     const seen = decoded(kept)?.generation;
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
       if (kept === undefined || gone === undefined) return undefined;
-      // The first shard was split, or told of another generation: what was merged may split again.
+      // The first shard was split, or has another generation: what was merged may split again.
       if (decoded(kept)?.generation !== seen) return undefined;
       const merge = planMerge(kept, gone, { nowMs: clock(), generation, ttlMultiplier });
       if (merge === undefined || decoded(kept)?.shardCount !== 2 * count) return undefined;

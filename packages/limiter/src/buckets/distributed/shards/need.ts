@@ -1,5 +1,5 @@
 /**
- * What a bucket with several shards has needed in the last hour, kept on its first shard and
+ * The need of a bucket with several shards in the last hour, kept on its first shard and
  * written along with consumes that happen anyway.
  *
  * `wn` counts the writes to the first shard. `nd` holds the highest level of each of the last seven
@@ -23,7 +23,7 @@ const WINDOWS = 7;
 /** The window that has begun, and the one before: ten minutes at least. */
 const RECENT_WINDOWS = 2;
 const MEASURE_MS = 10_000;
-/** What level 0 means; a shard that takes four times as many writes is well used. */
+/** Writes per second of level 0; a shard that takes four times as many is well used. */
 const LEVEL_WRITES_PER_SECOND = 125;
 const LEVEL_MAX = 9;
 const PATTERN = /^(\d{1,12})\.(\d{7})\.(\d{1,16})\.(\d{1,16})$/;
@@ -34,11 +34,14 @@ export interface Need {
   /** The highest level of each window, newest first. */
   readonly levels: readonly number[];
   readonly markMs: number;
-  /** What `wn` was at the mark. */
+  /** Value of `wn` at the mark. */
   readonly markWrites: number;
 }
 
-/** The need that a first shard has on record; `undefined` where there is none that can be read. */
+/**
+ * Returns the need that a first shard has on record; `undefined` where there is none that can be
+ * read.
+ */
 export function needOf({ need }: SeenBucket): Need | undefined {
   const [, window, levels, markMs, markWrites] = PATTERN.exec(need ?? "") ?? [];
   if (levels === undefined) return undefined;
@@ -59,7 +62,7 @@ export function encodeNeed({ window, levels, markMs, markWrites }: Need): string
   return `${window}.${levels.join("")}.${markMs}.${markWrites}`;
 }
 
-/** The level at which `count` shards are well used: each takes 500 writes a second. */
+/** Returns the level at which `count` shards are well used: each takes 500 writes a second. */
 export function levelOfShards(count: number): number {
   return Math.log2(count) + 2;
 }
@@ -69,7 +72,7 @@ function levelOfRate(writesPerSecond: number): number {
   return Math.min(LEVEL_MAX, Math.ceil(Math.log2(writesPerSecond / LEVEL_WRITES_PER_SECOND)));
 }
 
-/** The highest level of the last ten minutes, and that of the last hour. */
+/** Returns the highest level of the last ten minutes, and that of the last hour. */
 export function peaksOf(need: Need, nowMs: number): { recent: number; hour: number } {
   const { levels } = rolled(need, nowMs);
   return { recent: Math.max(...levels.slice(0, RECENT_WINDOWS)), hour: Math.max(...levels) };
@@ -83,7 +86,7 @@ export function countNeed(plan: WritePlan, bucket: SeenBucket, nowMs: number): v
   if (due !== undefined) plan.set(NEED, encodeNeed(due));
 }
 
-/** The record after a measurement; `undefined` when none is due. */
+/** Returns the record after a measurement; `undefined` when none is due. */
 function measured(bucket: SeenBucket, nowMs: number): Need | undefined {
   const need = needOf(bucket);
   // Nothing is known of the last hour, so all shards may have been needed.
@@ -96,8 +99,8 @@ function measured(bucket: SeenBucket, nowMs: number): Need | undefined {
 }
 
 /**
- * The record of a first shard that splits: half of the new shards count as needed in this window,
- * so that none are merged before they were measured.
+ * Returns the record of a first shard that splits: half of the new shards count as needed in this
+ * window, so that none are merged before they were measured.
  */
 export function needAfterSplit(bucket: SeenBucket, count: number, nowMs: number): string {
   const level = levelOfShards(count) - 1;

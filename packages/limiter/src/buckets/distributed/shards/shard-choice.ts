@@ -35,7 +35,7 @@ export interface ShardWanted {
   readonly tried: ReadonlySet<number>;
 }
 
-/** One of the shards that were not tried and could hold the amounts; `undefined`: read them all. */
+/** Picks a shard that was not tried and could hold the amounts; `undefined`: read them all. */
 export function pickShard(
   wanted: ShardWanted,
   states: BucketStates,
@@ -55,7 +55,10 @@ export function pickShard(
   return open.find((shard) => scoreOf(wanted, shard, states, nowMs) > NONE);
 }
 
-/** The first of those with the highest score; `undefined` when all are known to have too little. */
+/**
+ * Returns the first of those with the highest score; `undefined` when all are known to have too
+ * little.
+ */
 function bestOf(shards: readonly number[], score: (shard: number) => Score): number | undefined {
   let best: number | undefined;
   let most: Score = NONE;
@@ -66,7 +69,7 @@ function bestOf(shards: readonly number[], score: (shard: number) => Score): num
   return best;
 }
 
-/** A few at random, in a random order. */
+/** Returns a few at random, in a random order. */
 function some(open: readonly number[], random: Random): readonly number[] {
   if (open.length <= 1) return open;
   const first = Math.floor(random() * open.length);

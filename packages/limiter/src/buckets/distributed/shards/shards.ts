@@ -11,13 +11,13 @@ import type { StoredBucket } from "../../../records/bucket-item.ts";
 
 export { SHARDS_MAX } from "../../../core/bucket.ts";
 
-/** How many shards there were when `shard` did not exist yet. */
+/** Returns how many shards there were when `shard` did not exist yet. */
 export function countBefore(shard: number): number {
   invariant(shard > 0, "the first shard has always existed");
   return 2 ** Math.floor(Math.log2(shard));
 }
 
-/** The shard that `shard` was split from; not for the first. */
+/** Returns the shard that `shard` was split from; not for the first. */
 export function originOf(shard: number): number {
   const origin = shard - countBefore(shard);
   invariant(origin >= 0 && origin < shard, "a shard descends from a lower one");
@@ -40,7 +40,9 @@ export function bornShards<T extends StoredBucket>(shards: ShardSet<T>): ShardSe
   return born;
 }
 
-/** A shard that is not there, although its origin has been split; `undefined` when none. */
+/**
+ * Returns a shard that is missing, although its origin has been split; `undefined` when none is.
+ */
 export function missingShard(shards: ShardSet<StoredBucket>): number | undefined {
   const count = shards.get(0)?.shardCount ?? 1;
   for (let shard = 1; shard < count; shard += 1) {

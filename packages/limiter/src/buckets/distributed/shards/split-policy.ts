@@ -12,10 +12,10 @@
 import { isPinned, type SeenBucket } from "../plan/seen-bucket.ts";
 import { SHARDS_MAX } from "./shards.ts";
 
-/** What asks for a split: the shard's own meter, or the store that throttles it. */
+/** Reason for a split: the shard's own meter, or the store that throttles it. */
 export type Sign = "saturated" | "throttled";
 
-/** What this process has seen of a bucket since it knows how many shards there are. */
+/** Traffic of a bucket in this process since it knows how many shards there are. */
 export interface Load {
   readonly count: number;
   readonly sinceMs: number;
@@ -31,7 +31,7 @@ const WRITES_PER_SECOND_MIN = 250;
 const WRITES_PER_SECOND_FULL = 700;
 /** Calls that are counted as served in addition: a few throttled calls prove little. */
 const SERVED_MIN = 4;
-/** What one partition takes. */
+/** Writes per second that one partition takes. */
 const WRITES_PER_SECOND_MAX = 1000;
 /** With this many writes a shard is well used. */
 const WRITES_PER_SECOND_USED = 500;
@@ -57,7 +57,7 @@ export function hasOwnTraffic(sign: Sign, { writesPerSecond }: Load): boolean {
   return sign === "saturated" || (writesPerSecond ?? 0) >= WRITES_PER_SECOND_MIN;
 }
 
-/** What bounds the number of shards besides traffic. */
+/** Bounds of the number of shards besides traffic. */
 export interface Room {
   /** The largest amounts that were asked for, by limit. */
   readonly largestMilli: ReadonlyMap<string, number> | undefined;
@@ -66,7 +66,7 @@ export interface Room {
 
 /**
  * Returns into how many shards the first shard splits now; 1: not now. One doubling, unless its
- * meter and the throttled calls show so much traffic that even more shards would be well used.
+ * meter and the throttled calls show enough traffic for even more shards.
  */
 export function splitFactor(
   first: SeenBucket,
@@ -83,9 +83,9 @@ export function splitFactor(
 }
 
 /**
- * Two, where a doubling serves the traffic of the shard; otherwise the power of two that is nearest
- * to what the traffic uses well. The meter counts the writes that were served, and throttled calls
- * come on top; while none are throttled, the store still serves what is asked.
+ * Returns two, where a doubling serves the traffic of the shard; otherwise the power of two that is
+ * nearest to what the traffic uses well. The meter counts the writes that were served, and
+ * throttled calls come on top; while none are throttled, the store still serves what is asked.
  */
 function wantedFactor({ consumed, throttled, writesPerSecond = 0 }: Load): number {
   const askedPerSecond = writesPerSecond * (1 + throttled / (consumed + SERVED_MIN));
@@ -93,7 +93,7 @@ function wantedFactor({ consumed, throttled, writesPerSecond = 0 }: Load): numbe
   return 2 ** Math.round(Math.log2(askedPerSecond / WRITES_PER_SECOND_USED));
 }
 
-/** A shard must hold one token, and the largest request that was seen. */
+/** Returns whether a shard would hold one token, and the largest request that was seen. */
 function sharesSuffice(
   { shardCount, limits }: SeenBucket,
   factor: number,
@@ -118,7 +118,7 @@ function isTimeToSplit(
   if (shardCount === 1) return true;
   if (nowMs - refilledAtMs >= SETTLED_MS + CLOCKS_MS && consumed === 0) return true;
   const knownMs = nowMs - sinceMs;
-  // The bucket may have been deleted and created since: then the base time tells.
+  // The bucket may have been deleted and created since: then the base time decides.
   if (Math.min(knownMs, nowMs - refilledAtMs) < SPLIT_PAUSE_MS) return false;
   if (sign === "saturated") return true;
   const overload = OVERLOADS.find(({ withinMs }) => knownMs < withinMs) ?? OVERLOADS[2];

@@ -35,14 +35,14 @@ import { needAfterSplit } from "./need.ts";
 export interface Split {
   /** The write to the shard that is there. */
   readonly plan: WritePlan;
-  /** What it will look like, if no other client writes meanwhile. */
+  /** State of the shard after the split, if no other client writes before it. */
   readonly kept: SeenBucket;
   readonly created: readonly SeenBucket[];
 }
 
 /** How to split a shard that other clients keep writing to; each attempt tolerates more writes. */
 export interface SplitManner {
-  /** Trusts that a limit that looks full is full. With many writers, it was full a moment ago. */
+  /** Trusts that a limit that seems full is full. With many writers, it was full a moment ago. */
   readonly trustFull: boolean;
   /** The remainder must be as seen. Otherwise a part of a milli-token is given up. */
   readonly exact: boolean;
@@ -50,10 +50,10 @@ export interface SplitManner {
   readonly cautious: boolean;
 }
 
-/** Where no other client writes. */
+/** For a shard that no other client writes to. */
 export const UNDISTURBED: SplitManner = { trustFull: true, exact: true, cautious: false };
 
-/** `factor`: into how many shards, a power of two. */
+/** Plans a split into `factor` shards, a power of two. */
 export function planSplit(
   bucket: SeenBucket,
   nowMs: number,
@@ -104,7 +104,7 @@ export function planSplit(
 }
 
 /**
- * Only the first shard says how many there are, and what was needed. When it splits while shards
+ * Sets the count and the need, which only the first shard has. When it splits while shards
  * are being merged, its generation rises, so that those may split again.
  */
 function planSharding(plan: WritePlan, bucket: SeenBucket, count: number, epochMs: number) {
@@ -152,8 +152,8 @@ function planParts(
 }
 
 /**
- * An even part of the balance for each new shard, none in debt, and more where the rest would not
- * fit into the old one; no more than it holds.
+ * Returns an even part of the balance for each new shard, none in debt, and more where the rest
+ * would not fit into the old one; no more than it holds.
  */
 function partsOf(
   balanceMilli: number,
@@ -184,7 +184,7 @@ export interface LateShard {
   readonly limits: ReadonlyMap<string, StoredLimit>;
 }
 
-/** `first` has the parameters, and says how many shards there are. */
+/** Plans a shard that is created late. `first` has the parameters, and the count of shards. */
 export function planLateShard(donor: SeenBucket, first: SeenBucket, shard: number): LateShard {
   const { shardCount } = first;
   const plan = new WritePlan();

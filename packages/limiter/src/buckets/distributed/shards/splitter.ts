@@ -172,7 +172,7 @@ export class Splitter {
     }
   }
 
-  /** See `AnnouncedShards`. */
+  /** Creates the shards that were announced and not created; see `AnnouncedShards`. */
   repair(name: BucketName, deadline: Deadline): Promise<void> {
     return this.#announced.repair(name, deadline);
   }
@@ -242,8 +242,8 @@ export class Splitter {
   }
 
   /**
-   * Whether the first shard knows the generation of another one. Where a merge has begun and not
-   * ended, and the shard is needed again, the first one is told of it.
+   * Returns whether the first shard knows the generation of another one. Where a merge has begun
+   * and not ended, and the shard is needed again, the first one gets it.
    */
   async #knows(first: SeenBucket, hot: SeenBucket, deadline: Deadline): Promise<boolean> {
     if (hot.generation <= first.generation) return true;
@@ -294,7 +294,7 @@ function placeOf(old: SeenBucket | undefined): Condition {
   return [{ is: "=", name: "rf", value: old.refilledAtMs }, asSeen(REBASES, old.rebases)];
 }
 
-/** Cached states of the old item must not fit the new one. */
+/** Numbers the rebases of a new item so that cached states of the old one do not fit it. */
 function rebasesAfter(old: SeenBucket | undefined, epochMs: number): number {
   return old?.refilledAtMs === epochMs ? old.rebases + 1 : 0;
 }

@@ -30,7 +30,7 @@ export class BucketItems {
     this.#context = context;
   }
 
-  /** The keys of an entity's buckets, of all its resources or of one. */
+  /** Returns the keys of an entity's buckets, of all its resources or of one. */
   async *keysOf(entityId: string, resource?: string): AsyncGenerator<Key> {
     const { namespaceId } = this.#context;
     const prefix = resource === undefined ? BUCKET_PREFIX : `${BUCKET_PREFIX}${resource}#`;
@@ -42,7 +42,7 @@ export class BucketItems {
     for await (const { PK, SK } of queryRecords(this.#context, query)) yield { PK, SK };
   }
 
-  /** The states of an entity's buckets. */
+  /** Returns the states of an entity's buckets. */
   ofEntity(entityId: string, resource?: string): AsyncGenerator<StoredState> {
     return this.#states(this.keysOf(entityId, resource));
   }
@@ -52,7 +52,7 @@ export class BucketItems {
     return this.#states(queryRecords(this.#context, this.#resourceQuery(resource)));
   }
 
-  /** The items of the buckets of an entity, of a resource, of both, or of the namespace. */
+  /** Returns the items of the buckets of an entity, of a resource, of both, or of the namespace. */
   async *itemsOf(entityId: string | undefined, resource: string | undefined) {
     yield* this.#fetch(this.#keys(entityId, resource));
   }
@@ -89,8 +89,8 @@ export class BucketItems {
   }
 
   /**
-   * All shards of a bucket, given the first, by their keys: indexes lag. A split that comes in
-   * between is read once more.
+   * Reads all shards of a bucket, given the first, by their keys: indexes lag. A split that comes
+   * in between is read once more.
    */
   async shardsOf(first: StoredBucket, deadline: Deadline): Promise<readonly StoredBucket[]> {
     if (first.shardCount <= 1) return [first];
@@ -100,7 +100,7 @@ export class BucketItems {
     return [...bornShards(await this.#shards(first, 0, deadline)).values()];
   }
 
-  /** The numbers of the shards that are there. */
+  /** Returns the numbers of the shards that are there. */
   async shardNumbers(entityId: string, resource: string): Promise<number[]> {
     const { store, namespaceId } = this.#context;
     const key = bucketKey(namespaceId, entityId, resource, 0);
@@ -116,7 +116,7 @@ export class BucketItems {
     return items.flatMap((found, shard) => (isBucket(found) ? [shard] : []));
   }
 
-  /** The keys of an entity's buckets, with the shards that the index does not know yet. */
+  /** Returns the keys of an entity's buckets, with the shards that the index does not know yet. */
   async allKeysOf(entityId: string): Promise<Key[]> {
     const { namespaceId } = this.#context;
     const keys = new Map<string, Key>();
@@ -183,7 +183,7 @@ export class BucketItems {
     }
   }
 
-  /** The items of keys, read page by page. */
+  /** Returns the items of keys, read page by page. */
   async *#fetch(keys: AsyncIterable<Key>): AsyncGenerator<Item | undefined> {
     const { store } = this.#context;
     let page: Key[] = [];
@@ -197,12 +197,12 @@ export class BucketItems {
   }
 }
 
-/** A merge leaves a stub behind, which expires. */
+/** Returns whether an item is a bucket, and not a stub that a merge leaves behind. */
 function isBucket(item: Item | undefined): boolean {
   return item !== undefined && valueAt(item, "rf") !== undefined;
 }
 
-/** The limits of an item, for people. `wcu` is not one of them. */
+/** Returns the limits of an item, for people. `wcu` is not one of them. */
 function statesOf(bucket: StoredBucket, nowMs: number): StoredState[] {
   return [...bucket.limits].map(([limitName, stored]) => ({
     entityId: bucket.entityId,
@@ -217,7 +217,7 @@ function statesOf(bucket: StoredBucket, nowMs: number): StoredState[] {
   }));
 }
 
-/** The resource in the key of a bucket, given the key of one whose resource is empty. */
+/** Returns the resource in the key of a bucket, given the key of one whose resource is empty. */
 function resourceIn(key: Key, empty: Key): string {
   const start = empty.PK.length - "#0".length;
   return key.PK.slice(start, key.PK.lastIndexOf("#"));

@@ -52,7 +52,7 @@ export class BucketStates {
   /** The number of shards that shards other than the first have shown. */
   readonly #shownCounts = boundedMap<{ count: number; atMs: number }>(REMEMBERED_MAX);
   readonly #throttledAtMs = boundedMap<number>(REMEMBERED_MAX);
-  /** By bucket, then by shard: a call needs them several times, and a new text has to be hashed. */
+  /** Keys by bucket and shard: a call needs them several times, and a new text has to be hashed. */
   readonly #keys = boundedMap<Key[]>(REMEMBERED_MAX);
 
   constructor(

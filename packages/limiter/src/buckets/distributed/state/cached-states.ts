@@ -1,6 +1,6 @@
 /**
- * What this process last saw of each bucket shard. A cached state is a hint, never a permission: it
- * picks the form of a write, whose conditions then decide.
+ * The last state that this process saw of each bucket shard. A cached state is a hint, never a
+ * permission: it picks the form of a write, whose conditions then decide.
  *
  * The protocol:
  * 1. `observe` before every request, and call the result with the answer. An answer to a request
@@ -10,10 +10,10 @@
  *    prediction counts as never seen, so nothing is refused by it.
  * 3. `changed` after a write whose answer did not show the state.
  *
- * A limit that looks full may not be: other clients may have consumed since. At a utilisation u it
- * is not full for about u of the time, whenever this process looks. So each entry counts how often
- * a limit that looked full was full, and trusts the look when that was right more often than not:
- * then the lesser of u and 1 - u of the consumes need a second call. A limit that does not look
+ * A limit that seems full may not be: other clients may have consumed since. At a utilisation u it
+ * is not full for about u of the time, whenever this process reads it. So each entry counts how
+ * often a limit that seemed full was full, and trusts that when it was right more often than not:
+ * then the lesser of u and 1 - u of the consumes need a second call. A limit that does not seem
  * full needs no prediction and is not counted.
  */
 
@@ -36,7 +36,7 @@ export interface CachedState {
   readonly asOfMs: number;
 }
 
-/** How often a limit that looked full was full, of so many sightings. */
+/** How often a limit that seemed full was full. */
 interface Habit {
   readonly fullShare: number;
   readonly sightings: number;
@@ -64,7 +64,7 @@ export interface Prediction {
   readonly remainder: number;
 }
 
-/** Without experience a limit that looks full counts as full. */
+/** Without experience a limit that seems full counts as full. */
 const NO_HABIT: Habit = { fullShare: 1, sightings: 1 };
 
 export class CachedStates {
@@ -75,18 +75,18 @@ export class CachedStates {
     return this.#entries.get(id)?.state;
   }
 
-  /** The number of the last change of this process to the shard; 0 when there was none. */
+  /** Returns the number of the last change of this process to the shard; 0 when there was none. */
   changeOf(id: string): number {
     return this.#entries.get(id)?.change ?? 0;
   }
 
-  /** Returns a function that says of a limit that looks full whether it is likely to be full. */
+  /** Returns a function that says of a limit that seems full whether it is likely to be full. */
   trustsFull(id: string): (limitName: string) => boolean {
     const habits = this.#entries.get(id)?.habits;
     return (limitName) => (habits?.get(limitName) ?? NO_HABIT).fullShare >= 0.5;
   }
 
-  /** Call it before a request, and the result with the answer. */
+  /** Returns a function to call with the answer of a request that begins now. */
   observe(id: string): Observe {
     const begun = this.#changes;
     return (bucket, nowMs) => {
@@ -147,7 +147,7 @@ export class CachedStates {
     entry.state = { ...state, bucket: { ...state.bucket, limits }, seenAtMs: NEVER };
   }
 
-  /** Remembers whether limits that looked full were full. */
+  /** Remembers whether limits that seemed full were full. */
   learn(id: string, sightings: readonly { limitName: string; full: boolean }[]): void {
     if (sightings.length === 0) return;
     const entry = this.#entries.get(id);
@@ -191,7 +191,7 @@ export class CachedStates {
     entry.change = this.#changes;
   }
 
-  /** The entry is changed in place: a call looks it up several times. */
+  /** Returns the entry, which is changed in place: a call reads it several times. */
   #entryOf(id: string): Entry {
     const known = this.#entries.get(id);
     if (known !== undefined) return known;
@@ -214,7 +214,10 @@ function unseen({ state }: Entry, bucket: SeenBucket): CachedState {
   };
 }
 
-/** The state without a consume that was not made, where it counts with other predictions too. */
+/**
+ * Returns the state without a consume that was not made, where it counts with other predictions
+ * too.
+ */
 function without(
   state: CachedState,
   limitNames: readonly string[],

@@ -21,12 +21,12 @@ export class ShardItems {
     return bucketKey(this.#context.namespaceId, entityId, resource, shard);
   }
 
-  /** The keys of the first `count` shards. */
+  /** Returns the keys of the first `count` shards. */
   keysOf(name: BucketName, count: number): Key[] {
     return Array.from({ length: count }, (_, shard) => this.keyOf(name, shard));
   }
 
-  /** `hotKey`: what the store does when it throttles the item. */
+  /** Reads an item. `hotKey`: what the store does when it throttles the item. */
   async read(
     key: Key,
     timeoutMs: number,
@@ -66,7 +66,7 @@ export class ShardItems {
   }
 }
 
-/** The time that is left for work on shards; throws when there is none. */
+/** Returns the time that is left for work on shards; throws when there is none. */
 export function leftFor({ leftMs }: Deadline, work: string): number {
   if (leftMs > 0) return leftMs;
   throw tooBusy(`There was no time left to ${work}`);

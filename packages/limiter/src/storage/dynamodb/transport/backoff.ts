@@ -9,9 +9,10 @@ const MIN_MS = 1;
 const PART_MAX = 1 / 4;
 
 /**
- * Full jitter: anything up to a bound that doubles. Clients that failed together then do not come
- * back together. A call that has little time left comes back sooner: where a throttled partition
- * serves only some of the calls, it serves those that have waited longest.
+ * Returns a pause with full jitter: anything up to a bound that doubles. Clients that failed
+ * together then do not come back together. A call that has little time left comes back sooner:
+ * where a throttled partition serves only some of the calls, it serves those that have waited
+ * longest.
  */
 export function backoffMs(attempt: number, random: Random, leftMs: number): number {
   const boundMs = Math.min(MAX_MS, BASE_MS * 2 ** attempt, leftMs * PART_MAX);

@@ -194,7 +194,7 @@ export class Calls {
     return allowsAnother(deadline, pauseMs) ? pauseMs : undefined;
   }
 
-  /** Prepared requests ask for their consumed capacity already. */
+  /** Asks for the consumed capacity, which prepared requests do already. */
   #withCapacity<Name extends OperationName>(
     operation: Name,
     request: Outgoing<Name>,

@@ -1,4 +1,4 @@
-/** What a request cost, as DynamoDB reports it. */
+/** The cost of a request, as DynamoDB reports it. */
 
 import type { ConsumedCapacity } from "@aws-sdk/client-dynamodb";
 import { itemSizeBytes } from "../../item-size.ts";
@@ -19,7 +19,7 @@ type Reports = ConsumedCapacity | readonly ConsumedCapacity[];
 /** The last report, and what came of it: nearly all writes cost the same. */
 let last: { readonly consumed: Reports; readonly call: StoreCall } | undefined;
 
-/** The report of an answered request. Requests to several tables report several times. */
+/** Returns the report of an answered request. Requests to several tables report several times. */
 export function reported(operation: OperationName, output: object): StoreCall {
   const { ConsumedCapacity: consumed } = output as { ConsumedCapacity?: Reports };
   if (consumed === undefined) return callOf(operation, undefined);
@@ -45,7 +45,9 @@ function callOf(operation: OperationName, consumed: Reports | undefined): StoreC
   };
 }
 
-/** A refused condition is billed by the size of the stored item, but not reported. */
+/**
+ * Estimates a refused condition, which is billed by the size of the stored item, but not reported.
+ */
 export function estimated(operation: OperationName, failures: ConditionFailures): StoreCall {
   const writeUnits = sum([...failures.values()], ({ item }) =>
     item === undefined ? 1 : Math.ceil(itemSizeBytes(item) / WRITE_UNIT_BYTES),
@@ -53,12 +55,16 @@ export function estimated(operation: OperationName, failures: ConditionFailures)
   return { operation, readUnits: 0, writeUnits, indexUnits: 0, estimated: true };
 }
 
-/** A request that was sent and failed. What it cost is not known, and mostly nothing. */
+/**
+ * Returns the report of a request that was sent and failed. Its cost is unknown, mostly nothing.
+ */
 export function unreported(operation: OperationName): StoreCall {
   return { operation, readUnits: 0, writeUnits: 0, indexUnits: 0, estimated: true };
 }
 
-/** Reads and writes are told apart only in transactions; elsewhere the operation tells. */
+/**
+ * Returns the units of one kind. Only transactions report both; else the operation has one kind.
+ */
 function unitsOf(operation: OperationName, units: Units, kind: "read" | "write"): number {
   const told = kind === "read" ? units.ReadCapacityUnits : units.WriteCapacityUnits;
   if (units.ReadCapacityUnits !== undefined || units.WriteCapacityUnits !== undefined) {

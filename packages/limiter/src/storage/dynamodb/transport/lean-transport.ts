@@ -58,7 +58,10 @@ export class LeanTransport implements Transport {
     return this.#loading;
   }
 
-  /** Not async where credentials are known: its frame would cost more than all it does. */
+  /**
+   * Sends a request. Not async where credentials are known: its frame would cost more than the
+   * rest.
+   */
   send<Name extends OperationName>(
     operation: Name,
     request: Outgoing<Name>,
@@ -188,7 +191,7 @@ function isServiceError(error: unknown): error is ServiceError {
   return error instanceof Error && "$metadata" in error;
 }
 
-/** The body of a request, however it was made. */
+/** Returns the body of a request, however it was made. */
 function textOf<Name extends OperationName>(request: Outgoing<Name>): string {
   return request instanceof Prepared ? request.text() : JSON.stringify(request);
 }

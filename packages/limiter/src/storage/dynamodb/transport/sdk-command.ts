@@ -12,11 +12,11 @@ type CommandIn<Module, Operation extends string> =
     ? Command
     : never;
 
-/** What an operation takes. */
+/** Input of an operation. */
 export type InputIn<Module, Operation extends string> =
   CommandIn<Module, Operation> extends { input: infer Given extends object } ? Given : never;
 
-/** What an operation answers. */
+/** Output of an operation. */
 export type OutputIn<Module, Operation extends string> =
   CommandIn<Module, Operation> extends {
     resolveMiddleware(

@@ -26,7 +26,7 @@ export interface StoredAnswer extends Partial<Price> {
 }
 
 const HEAD = '{"Attributes":{"';
-/** Stands between the name of an attribute and its type. */
+/** Text between the name of an attribute and its type. */
 const AFTER_NAME = '":{"';
 /** Follows the item where a listener asked for it: one or two numbers, and nothing else. */
 const CAPACITY = ',"ConsumedCapacity":';
@@ -268,7 +268,7 @@ export class ItemBlanks {
     return this.#known.push(name) - 1;
   }
 
-  /** Makes a template from JSON: so many properties, set one by one, would make a dictionary. */
+  /** Makes a template from JSON: properties that are set one by one would make a dictionary. */
   #add(low: number, high: number, names: readonly string[]): Blank {
     if (this.#count === BLANKS_MAX) this.#forgetBlanks();
     this.#count += 1;

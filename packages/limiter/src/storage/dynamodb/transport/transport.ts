@@ -10,7 +10,7 @@ export abstract class Prepared<Name extends OperationName> {
   abstract text(): string;
 }
 
-/** What is sent: the fields of a request, or one that was prepared. */
+/** A request to send: its fields, or one that was prepared. */
 export type Outgoing<Name extends OperationName> = Input<Name> | Prepared<Name>;
 
 export interface Transport {
@@ -20,7 +20,7 @@ export interface Transport {
   readonly serverDateSkewMs: number | undefined;
   /** Loads the code for an operation; `undefined` when it is there. No part of any deadline. */
   load(operation: OperationName): Promise<void> | undefined;
-  /** One request, one answer, within the time; else a `SendError`. */
+  /** Sends one request and returns its answer, within the time; else throws a `SendError`. */
   send<Name extends OperationName>(
     operation: Name,
     request: Outgoing<Name>,
@@ -51,7 +51,7 @@ export class SendError extends Error {
   }
 }
 
-/** The fields of a request, however it was made. */
+/** Returns the fields of a request, however it was made. */
 export function inputOf<Name extends OperationName>(request: Outgoing<Name>): Input<Name> {
   return request instanceof Prepared ? request.input() : request;
 }

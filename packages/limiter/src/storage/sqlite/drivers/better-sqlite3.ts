@@ -19,7 +19,7 @@ export async function loadBetterSqlite3(): Promise<Connect> {
   return (path) => new Database(path, { timeout: 0 });
 }
 
-/** A release made for a newer Node does not throw when it is loaded, it ends the process. */
+/** Refuses a release made for a newer Node: loading it does not throw, it ends the process. */
 function refuseTooOldNode(manifest: Manifest): void {
   const least = Number(/^>=\s*([0-9]+)/.exec(manifest.engines?.node ?? "")?.[1] ?? 0);
   if (Number.parseInt(process.versions.node, 10) >= least) return;

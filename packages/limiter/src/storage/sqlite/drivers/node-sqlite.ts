@@ -15,8 +15,8 @@ export async function loadNodeSqlite(): Promise<Connect> {
 }
 
 /**
- * Loading the module says once that it is experimental. Users of a rate limiter cannot act on
- * that, so this one warning is left out; the load is synchronous, and no other passes meanwhile.
+ * Loads the module without its warning that it is experimental. Users of a rate limiter cannot act
+ * on that, so this one warning is left out; the load is synchronous, and no other passes meanwhile.
  */
 function withoutExperimentalWarning<T>(load: () => T): T {
   const { emitWarning } = process;
