@@ -20,7 +20,7 @@ export interface SourceFile {
 }
 
 /** A regular expression between slashes. */
-export interface Literal {
+interface Literal {
   readonly position: number;
   readonly source: string;
   readonly flags: string;
