@@ -5,14 +5,14 @@ import { simulateSeeds } from "@zae-limiter/simulator/simulation/seeds.ts";
 import { shrink } from "@zae-limiter/simulator/simulation/shrink.ts";
 import { type RunReport, simulate } from "@zae-limiter/simulator/simulation/simulation.ts";
 import { WORLD_NAMES, type WorldName } from "@zae-limiter/simulator/simulation/worlds.ts";
-import { casesOf, NIGHTLY_ONLY } from "@zae-limiter/test-support/effort.ts";
+import { NIGHTLY_ONLY } from "@zae-limiter/test-support/effort.ts";
 import { describeUnless } from "@zae-limiter/test-support/unless.ts";
 import { describe, expect, test } from "vitest";
 import { bundledWith } from "./bundle.ts";
 
 const SEEDS = 8;
 const MINUTES = 0.2;
-const SEEDS_PER_WORLD = casesOf(5);
+const SEEDS_PER_WORLD = 3;
 
 /**
  * Seeds that have shown a fault of the library or of a checker, with the minutes they need. A seed
