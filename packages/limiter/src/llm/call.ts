@@ -1,14 +1,14 @@
-/** What a request to a provider asks for. */
+/** Reads what a request to a provider asks for. */
 
 import { TOKENS_MAX } from "../domain/check.ts";
 import { deploymentOf, type Format, formatOf } from "./formats/format.ts";
 import type { LlmCall } from "./options.ts";
 import { countOf, type Fields, fieldsOf, parsedObject } from "./usage.ts";
 
-/** What is known of a call before it is made. */
+/** Facts of a call that are known before it is made. */
 export interface CallFacts {
   readonly call: LlmCall;
-  /** What the model reads; `undefined` where tokens are not estimated. */
+  /** The input that the model reads; `undefined` where tokens are not estimated. */
   readonly prompt: readonly unknown[] | undefined;
   /** `false` for calls that have no output, such as embeddings. */
   readonly hasOutput: boolean;

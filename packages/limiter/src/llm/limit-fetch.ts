@@ -17,7 +17,7 @@ type Init = NonNullable<Parameters<typeof fetch>[1]>;
 /** Sends the request with another body where one is given. */
 type Send = (body: string | undefined) => Promise<Response>;
 
-/** Of a longer error only the beginning is read, in bytes. */
+/** The part of an error that is read, in bytes. */
 const ERROR_BYTES_MAX = 64 * 1024;
 
 /**

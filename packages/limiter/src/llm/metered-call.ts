@@ -24,7 +24,7 @@ export interface CallTarget {
   readonly facts: CallFacts;
 }
 
-/** What all metered calls of a limiter share. */
+/** Parts that all metered calls of a limiter share. */
 export interface CallHost {
   readonly options: CheckedLlmOptions;
   readonly timer: Timer;

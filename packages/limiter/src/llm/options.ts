@@ -1,8 +1,17 @@
 /** Options of every LLM adapter, checked when the adapter is made. */
 
-import { checkFields, checkInteger, show, TOKENS_MAX } from "../domain/check.ts";
+import { checkFields, checkInteger, checkNumber, show, TOKENS_MAX } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors/errors.ts";
 import { checkEntityId, checkLimitName } from "../domain/names.ts";
+import {
+  ANY,
+  checkByTable,
+  FUNCTION,
+  number,
+  type OptionTable,
+  oneOf,
+  whole,
+} from "../domain/options.ts";
 import type { LlmApi } from "./formats/format.ts";
 import type { Reserve } from "./output-estimate.ts";
 import type { Tokenizer } from "./prompt-size.ts";
@@ -76,7 +85,7 @@ export interface LlmOptions {
   readonly tokenizer?: Tokenizer;
   /** How much output to consume before it is known. Default `learned`. */
   readonly reserve?: Reserve;
-  /** Corrects the amounts in the middle of a stream once they are off by so many. Default 1000. */
+  /** How many tokens a stream may be off before its amounts are corrected. Default 1000. */
   readonly flushEvery?: number;
   /** Default `response`: a 429 in the provider's own shape. */
   readonly onRefused?: "response" | "throw";
@@ -108,20 +117,6 @@ export interface CheckedLlmOptions {
   readonly fetch: typeof fetch | undefined;
 }
 
-const NAMES = [
-  "entityId",
-  "resource",
-  "count",
-  "idleSeconds",
-  "refundWhen",
-  "tokenizer",
-  "reserve",
-  "flushEvery",
-  "onRefused",
-  "maxWaitSeconds",
-  "fetch",
-] as const satisfies readonly (keyof LlmOptions)[];
-
 const KINDS = ["requests", "tokens", "inputTokens", "outputTokens"] as const;
 
 type Kind = (typeof KINDS)[number];
@@ -133,37 +128,6 @@ const DEFAULT_LIMITS: Kinds = {
   inputTokens: ["itpm"],
   outputTokens: ["otpm"],
 };
-
-const DEFAULT_IDLE_SECONDS = 60;
-const DEFAULT_FLUSH_TOKENS = 1000;
-
-/** Checks everything that can be checked without a call. */
-export function checkLlmOptions(options: LlmOptions): CheckedLlmOptions {
-  checkFields("options", options, NAMES);
-  for (const name of ["resource", "refundWhen", "tokenizer", "fetch"] as const) {
-    checkFunction(name, options[name]);
-  }
-  const { entityId, onRefused = "response", reserve = "learned" } = options;
-  if (typeof entityId !== "function") checkEntityId(entityId);
-  if (onRefused !== "response" && onRefused !== "throw") {
-    const reason = `expected "response" or "throw", got ${show(onRefused)}`;
-    throw new ValidationError("onRefused", onRefused, reason);
-  }
-  const flushEvery = options.flushEvery ?? DEFAULT_FLUSH_TOKENS;
-  return {
-    entityId,
-    resource: options.resource,
-    count: checkCount(options.count ?? {}),
-    idleMs: 1000 * checkAtLeast("idleSeconds", options.idleSeconds ?? DEFAULT_IDLE_SECONDS, 0.001),
-    refundWhen: options.refundWhen ?? refundsByDefault,
-    tokenizer: options.tokenizer,
-    reserve: checkReserve(reserve),
-    flushEvery: checkInteger("flushEvery", flushEvery, 1, TOKENS_MAX),
-    onRefused,
-    maxWaitSeconds: checkAtLeast("maxWaitSeconds", options.maxWaitSeconds ?? 0, 0),
-    fetch: options.fetch,
-  };
-}
 
 /** Codes of errors of a connection that was never made, besides those of its certificate. */
 const UNSENT_CODES = new Set(["UND_ERR_CONNECT_TIMEOUT", "ERR_INVALID_URL", "EAI_AGAIN"]);
@@ -185,23 +149,48 @@ function refundsByDefault({ status, error }: LlmFailure): boolean {
   return false;
 }
 
-function checkReserve(reserve: Reserve): Reserve {
-  if (reserve === "learned" || reserve === "max") return reserve;
-  if (typeof reserve === "number") return checkInteger("reserve", reserve, 0, TOKENS_MAX);
-  throw new ValidationError(
-    "reserve",
-    reserve,
-    `expected "learned", "max" or a number of tokens, got ${show(reserve)}`,
+function checkReserve(field: string, value: unknown): void {
+  if (value === "learned" || value === "max") return;
+  if (typeof value === "number") return void checkInteger(field, value, 0, TOKENS_MAX);
+  const reason = `expected "learned", "max" or a number of tokens, got ${show(value)}`;
+  throw new ValidationError(field, value, reason);
+}
+
+const OPTIONS = {
+  entityId: { check: (_, value) => typeof value === "function" || checkEntityId(value) },
+  resource: { check: FUNCTION },
+  count: { check: ANY },
+  idleSeconds: { check: number(0.001), default: 60 },
+  refundWhen: { check: FUNCTION, default: refundsByDefault },
+  tokenizer: { check: FUNCTION },
+  reserve: { check: checkReserve, default: "learned" },
+  flushEvery: { check: whole(1, TOKENS_MAX), default: 1000 },
+  onRefused: { check: oneOf("response", "throw"), default: "response" },
+  maxWaitSeconds: { check: number(0), default: 0 },
+  fetch: { check: FUNCTION },
+} as const satisfies OptionTable<LlmOptions>;
+
+/** Checks everything that can be checked without a call. */
+export function checkLlmOptions(options: LlmOptions): CheckedLlmOptions {
+  const { entityId, resource, count, idleSeconds, tokenizer, fetch, ...rest } = checkByTable(
+    options,
+    OPTIONS,
   );
+  if (entityId === undefined) checkEntityId(entityId);
+  return {
+    ...rest,
+    entityId,
+    resource,
+    count: checkCount(count ?? {}),
+    idleMs: 1000 * idleSeconds,
+    tokenizer,
+    fetch,
+  };
 }
 
 function checkCount(count: LlmCount): CountedLimits {
   checkFields("count", count, [...KINDS, "cachedTokens"]);
-  const { cachedTokens = 0 } = count;
-  if (typeof cachedTokens !== "number" || !(cachedTokens >= 0 && cachedTokens <= 1)) {
-    const reason = `expected a number from 0 to 1, got ${show(cachedTokens)}`;
-    throw new ValidationError("count.cachedTokens", cachedTokens, reason);
-  }
+  const cachedTokens = checkNumber("count.cachedTokens", count.cachedTokens ?? 0, 0, 1);
   const kinds = Object.fromEntries(KINDS.map((kind) => [kind, names(kind, count)])) as Kinds;
   const all = Object.values(kinds).flat();
   const twice = all.find((name, at) => all.indexOf(name) !== at);
@@ -219,14 +208,4 @@ function checkCount(count: LlmCount): CountedLimits {
 function names(kind: Kind, count: LlmCount): readonly string[] {
   const value = count[kind] ?? DEFAULT_LIMITS[kind];
   return (typeof value === "string" ? [value] : [...value]).map(checkLimitName);
-}
-
-function checkAtLeast(field: string, value: number, least: number): number {
-  if (typeof value === "number" && value >= least) return value;
-  throw new ValidationError(field, value, `expected a number >= ${least}, got ${show(value)}`);
-}
-
-function checkFunction(field: string, value: unknown): void {
-  if (value === undefined || typeof value === "function") return;
-  throw new ValidationError(field, value, `expected a function, got ${show(value)}`);
 }

@@ -25,7 +25,7 @@ const ENTITIES_MAX = 5000;
 export class OutputEstimate {
   readonly #reserve: Reserve;
   readonly #byResource = new LRUCache<string, DecayingHistogram>({ max: RESOURCES_MAX });
-  /** By entity and resource: calls of one entity must not move the estimate of another. */
+  /** Keyed by entity and resource: one entity must not move the estimate of another. */
   readonly #byEntity = new LRUCache<string, DecayingHistogram>({ max: ENTITIES_MAX });
 
   constructor(reserve: Reserve) {

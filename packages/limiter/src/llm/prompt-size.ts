@@ -45,7 +45,7 @@ export function tokensByBytes(bytes: number): number {
   return Math.ceil(bytes / BYTES_PER_TOKEN);
 }
 
-/** Returns how many bytes a text needs at least to have so many tokens more. */
+/** Returns the bytes that a text needs at least to have that number of tokens more. */
 export function bytesOfTokens(tokens: number): number {
   return Math.max(0, tokens - 1) * BYTES_PER_TOKEN;
 }

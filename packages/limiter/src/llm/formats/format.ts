@@ -14,7 +14,7 @@ import {
 /** The API of a call; `other` is one whose tokens are not estimated. */
 export type LlmApi = "chat" | "completions" | "responses" | "embeddings" | "messages" | "other";
 
-/** What one event of a stream states. */
+/** News of one event of a stream. */
 export interface EventNews {
   readonly usage?: KnownUsage | undefined;
   /** The part of the answer in it. */

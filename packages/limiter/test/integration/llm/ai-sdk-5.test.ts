@@ -1,4 +1,4 @@
-/** The same middleware with major 5 of the AI SDK, whose models and usage have another shape. */
+/** `rateLimitMiddleware` with major 5 of the AI SDK, whose models and usage have another shape. */
 
 import { RateLimitExceeded, RateLimiter } from "@zae-limiter/limiter/index.ts";
 import { rateLimitMiddleware } from "@zae-limiter/limiter/llm/index.ts";
@@ -22,7 +22,7 @@ function wrapped(double: Partial<MockLanguageModelV2>, onRefused?: "throw") {
   const model = new MockLanguageModelV2({ modelId: MODEL, provider: "openai.chat", ...double });
   const more = onRefused === undefined ? {} : { onRefused };
   const limits = rateLimitMiddleware(limiter, { entityId: "team-a", ...more });
-  // Major 5 has no `specificationVersion` in its type, and does not look at it.
+  // Major 5 has no `specificationVersion` in its type, and does not read it.
   const middleware = limits as unknown as Parameters<typeof wrapLanguageModel>[0]["middleware"];
   return wrapLanguageModel({ model, middleware });
 }

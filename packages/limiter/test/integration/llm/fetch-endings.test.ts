@@ -144,7 +144,6 @@ test("a stream that is aborted before its first byte keeps the estimate", async 
 test("a call that is aborted while it is granted is not sent and costs nothing", async () => {
   const abort = new AbortController();
   upstream.replyWith(json(chatAnswer));
-  // The limit that is looked for makes the grant last a turn longer.
   const resource = () => {
     queueMicrotask(() => abort.abort(new Error("changed my mind")));
     return MODEL;

@@ -20,7 +20,7 @@ const messages = [{ role: "user" as const, content: "x".repeat(40) }];
 
 let upstream: Upstream;
 let limiter: RateLimiter;
-/** Stands still: nothing is refilled. */
+/** A fixed time: nothing is refilled. */
 let nowMs = 1_700_000_000_000;
 
 beforeAll(async () => {
@@ -38,7 +38,7 @@ function client(options: Partial<LlmOptions> = {}, maxRetries = 0): OpenAI {
   return new OpenAI({ apiKey: "sk-test", baseURL: `${upstream.url}/v1`, fetch, maxRetries });
 }
 
-/** What was consumed of each limit so far. */
+/** Returns what was consumed of each limit so far. */
 async function consumed(resource = MODEL, entityId = "team-a") {
   const statuses = await limiter.status({ entityId, resource });
   return Object.fromEntries(

@@ -1,4 +1,4 @@
-/** What is read of answers, and what they cost. Prompts have 10 tokens, estimates 500 more. */
+/** Answers through a meter, and their costs. Prompts have 10 tokens, estimates 500 more. */
 
 import { gzipSync } from "node:zlib";
 import { answerMeter, usageOfError } from "@zae-limiter/limiter/llm/answer-meter.ts";

@@ -1,4 +1,4 @@
-/** What a call acquires before it is made. */
+/** Estimates that calls acquire before they are made. */
 
 import { MeteredCall } from "@zae-limiter/limiter/llm/metered-call.ts";
 import type { Metering } from "@zae-limiter/limiter/llm/metering.ts";

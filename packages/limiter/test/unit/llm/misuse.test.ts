@@ -6,7 +6,7 @@ import {
 } from "@zae-limiter/limiter/llm/index.ts";
 import { expect, test } from "vitest";
 
-/** What a caller without types may pass. */
+/** Passes a value as a caller without types may. */
 const wrongly = (value: unknown) => value as RateLimiter;
 
 test.each([

@@ -25,7 +25,7 @@ function format(path: string): Format {
   return found;
 }
 
-/** What all events of a stream tell together; later usage replaces earlier usage. */
+/** Returns the news of all events of a stream; later usage replaces earlier usage. */
 function read(path: string, events: readonly object[]) {
   const news = events.map((event) => format(path).readEvent(event as Fields));
   const usage = Object.assign(
