@@ -6,6 +6,7 @@ import { formatOf } from "@zae-limiter/limiter/llm/formats/format.ts";
 import { MeteredCall } from "@zae-limiter/limiter/llm/metered-call.ts";
 import { Metering } from "@zae-limiter/limiter/llm/metering.ts";
 import { checkLlmOptions, type LlmOptions } from "@zae-limiter/limiter/llm/options.ts";
+import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
 
 const MODEL = "gpt-4o";
 
@@ -20,18 +21,21 @@ export function factsOf(body: object = {}, path = "/v1/chat/completions"): CallF
   return readFacts(format, fields, call);
 }
 
-/** A limiter with ample limits and a fixed clock. */
+/** A limiter with ample limits, in virtual time. */
 export class MeteredTest {
   readonly limiter: RateLimiter;
+  readonly time: VirtualTime;
 
-  private constructor(limiter: RateLimiter) {
+  private constructor(limiter: RateLimiter, time: VirtualTime) {
     this.limiter = limiter;
+    this.time = time;
   }
 
   static async open(limits = ["rpm:100", "tpm:100000000"]): Promise<MeteredTest> {
-    const limiter = await RateLimiter.open("memory:", { clock: () => 1_700_000_000_000 });
+    const time = new VirtualTime(1_700_000_000_000);
+    const limiter = await RateLimiter.open("memory:", { clock: time.clock, timer: time.timer });
     await limiter.repository.limits.setSystem(limits);
-    return new MeteredTest(limiter);
+    return new MeteredTest(limiter, time);
   }
 
   metering(options: Partial<LlmOptions> = {}): Metering {

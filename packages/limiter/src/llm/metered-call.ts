@@ -52,6 +52,8 @@ export class MeteredCall {
   #known: KnownUsage = {};
   /** Whether the known usage is that of the whole answer. */
   #isFinal = false;
+  /** Whether no text has come after the known usage. */
+  #isFresh = false;
   #isAbsurd = false;
   #isUnread = false;
   /** The text that was streamed, kept only for a tokenizer. */
@@ -126,6 +128,7 @@ export class MeteredCall {
       cached: inputs.cached ?? before.cached,
       output: usage.output ?? before.output,
     };
+    this.#isFresh = true;
     if (isLast && usage.output !== undefined) this.#isFinal = true;
     if ((usage.reasoning ?? 0) > 0) this.#host.rememberReasoning(this.#target.facts.call.model);
     if (this.isStreaming) this.#flushIfFar();
@@ -134,6 +137,7 @@ export class MeteredCall {
   /** Adds a part of the text of the answer. */
   seeText(text: string): void {
     if (this.#host.options.tokenizer !== undefined) this.#texts.push(text);
+    if (text !== "") this.#isFresh = false;
     this.#bytes += Buffer.byteLength(text);
     if (this.#bytes >= this.#flushAtBytes && this.isStreaming) this.#flushIfFar();
   }
@@ -146,6 +150,8 @@ export class MeteredCall {
   /** Ends the lease of a whole answer, and learns from the usage that the provider stated. */
   async complete(): Promise<void> {
     if (!this.#begin()) return;
+    // Not every server marks its last usage, but of a whole answer nothing comes after it.
+    if (this.#isFresh && (this.#known.output ?? 0) > 0) this.#isFinal = true;
     const usage = this.#seen();
     const isWritten = await this.#commit(usage);
     if (isWritten && this.#isFinal) this.#host.learn(this.#target, usage.output);

@@ -86,6 +86,17 @@ describe("a whole answer", () => {
     expect(await cost({}, absurd("x".repeat(8000)))).toBe(510 + 2010);
   });
 
+  test("running usage of a whole answer is believed unless text follows it", async () => {
+    const running = (end: string) => (call: MeteredCall) => {
+      call.seeText("x".repeat(80));
+      call.seeUsage({ input: 12, cached: 0, output: 3 });
+      call.seeText(end);
+      return call.complete();
+    };
+    expect(await cost({}, running(""))).toBe(15);
+    expect(await cost({}, running("more"))).toBe(15 + 33);
+  });
+
   test("later usage replaces earlier usage, and zeros never do", async () => {
     const replaced = await cost({}, (call) => {
       call.seeUsage({ input: 30, cached: 100 });

@@ -1,5 +1,6 @@
 /** Estimates that calls acquire before they are made. */
 
+import { Limit } from "@zae-limiter/limiter/index.ts";
 import { MeteredCall } from "@zae-limiter/limiter/llm/metered-call.ts";
 import type { Metering } from "@zae-limiter/limiter/llm/metering.ts";
 import { factsOf, MeteredTest } from "@zae-limiter/test-support/llm/metered.ts";
@@ -155,10 +156,47 @@ describe("an estimate that does not fit", () => {
     }
   });
 
+  test("a learned estimate is never cut to nothing", async () => {
+    await world.limiter.repository.limits.setEntity("a", ["tpm:100/day"]);
+    const metering = world.metering();
+    await calls(metering, A, 1, 80);
+    expect(await world.limiter.available(A)).toEqual({ tpm: 10 });
+    expect(await metering.begin(factsOf(), A)).toMatchObject({ granted: false });
+  });
+
   test("a call that may wait does not wait for its learned estimate", async () => {
-    await world.limiter.repository.limits.setEntity("a", ["tpm:100"]);
-    const call = await world.begin(factsOf(), world.metering({ maxWaitSeconds: 60 }));
-    expect(call.estimate.output).toBe(90);
+    await world.limiter.repository.limits.setEntity("a", ["tpm:1000/day"]);
+    const metering = world.metering({ maxWaitSeconds: 60 });
+    await calls(metering, A, 1, 690);
+    const call = await world.begin(factsOf(), metering);
+    expect(call.estimate.output).toBe(290);
+  });
+
+  test("a call that may wait waits once, for its prompt and one token of output", async () => {
+    await world.limiter.repository.limits.setEntity("a", ["tpm:60"]);
+    const metering = world.metering({ maxWaitSeconds: 30 });
+    await calls(metering, A, 1, 50);
+    const begun = metering.begin(factsOf(), A);
+    const started = world.time.nowMs;
+    const call = await world.time.until(begun);
+    expect(call).toMatchObject({ estimate: { input: 10, output: 1 } });
+    expect(world.time.nowMs - started).toBeLessThan(12_000);
+  });
+
+  test("a call that has waited in vain does not wait again with a smaller estimate", async () => {
+    const slow = { name: "rpm", capacity: 1, refillAmount: 1, refillPeriodSeconds: 20 };
+    await world.limiter.repository.limits.setEntity("a", [Limit.custom(slow), "tpm:1000/day"]);
+    const other = await world.limiter.acquire({ ...A, consume: { tpm: 1 } });
+    const metering = world.metering({ maxWaitSeconds: 30 });
+    await calls(metering, A, 1, 690);
+    // Another call turns out to be larger: the next request is only there after 40 seconds.
+    world.time.after(10_000, () => {
+      other.adjust({ rpm: 1, tpm: 200 });
+      void other.commit();
+    });
+    const started = world.time.nowMs;
+    expect(await world.time.until(metering.begin(factsOf(), A))).toMatchObject({ granted: false });
+    expect(world.time.nowMs - started).toBeLessThanOrEqual(30_000);
   });
 });
 
