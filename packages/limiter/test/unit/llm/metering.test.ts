@@ -183,7 +183,7 @@ describe("an estimate that does not fit", () => {
     expect(world.time.nowMs - started).toBeLessThan(12_000);
   });
 
-  test("a call that has waited in vain does not wait again with a smaller estimate", async () => {
+  test("a call that is refused after its wait does not wait again with a smaller estimate", async () => {
     const slow = { name: "rpm", capacity: 1, refillAmount: 1, refillPeriodSeconds: 20 };
     await world.limiter.repository.limits.setEntity("a", [Limit.custom(slow), "tpm:1000/day"]);
     const other = await world.limiter.acquire({ ...A, consume: { tpm: 1 } });
