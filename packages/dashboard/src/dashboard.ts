@@ -1,7 +1,7 @@
 /** The dashboard: one page and the JSON behind it, as a fetch handler. */
 
+import { subscribe } from "@zae-limiter/limiter/acquire/announcer.ts";
 import type { LimiterEvent } from "@zae-limiter/limiter/acquire/events.ts";
-import { hear } from "@zae-limiter/limiter/acquire/hear.ts";
 import type { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import type { Clock } from "@zae-limiter/limiter/base/time.ts";
 import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
@@ -186,7 +186,7 @@ class LiveCalls {
   /** Listens until the result is called as often as this was. */
   watch(): () => void {
     this.#watchers += 1;
-    this.#stop ??= hear(this.#limiter, (event) => this.#hear(event));
+    this.#stop ??= subscribe(this.#limiter, (event) => this.#hear(event));
     return () => {
       this.#watchers -= 1;
       if (this.#watchers > 0) return;

@@ -3,12 +3,13 @@
 export type {
   AcquireRequest,
   AlsoRequest,
+  AmountRecord,
+  Amounts,
   LeaseEnd,
   MissingLimits,
   OnError,
   StatusRequest,
 } from "./acquire/acquire-request.ts";
-export type { AmountRecord, Amounts } from "./acquire/amounts.ts";
 export { type Decision, Refusal } from "./acquire/decision.ts";
 export type {
   AcquireEvent,

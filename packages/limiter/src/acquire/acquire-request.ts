@@ -1,14 +1,41 @@
-/** What an acquire asks for, checked before anything else happens. */
+/** The request of an acquire, and its checks, which come before anything else. */
 
-import { checkChoice, checkFields, isLiteral, show } from "../domain/check.ts";
+import {
+  checkChoice,
+  checkFields,
+  checkInteger,
+  checkOptions,
+  isLiteral,
+  show,
+  TOKENS_MAX,
+} from "../domain/check.ts";
 import { ValidationError } from "../domain/errors/errors.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../domain/errors/unavailability.ts";
 import { checkLimits, isCheckedList, type Limit, type LimitInput } from "../domain/limit.ts";
 import { checkEntityId, checkResource } from "../domain/names.ts";
-import { type Amounts, type AmountsByName, checkAmounts } from "./amounts.ts";
 
 /**
- * What an acquire asks for.
+ * Whole tokens by limit name: of any names, or of those that are given.
+ *
+ * @example
+ * ```ts
+ * import type { Amounts } from 'zae-limiter';
+ * const any: Amounts = { rpm: 1, tpm: 500 };
+ * const checked: Amounts<'rpm' | 'tpm'> = { rpm: 1 }; // { rmp: 1 } would not compile
+ * ```
+ */
+export type Amounts<Names extends string = string> = Readonly<AmountRecord<Names>>;
+
+/** Whole tokens by limit name, in a new object, which belongs to the caller. */
+export type AmountRecord<Names extends string = string> = string extends Names
+  ? Record<string, number>
+  : Partial<Record<Names, number>>;
+
+/** Checked amounts in whole tokens. */
+export type AmountsByName = ReadonlyMap<string, number>;
+
+/**
+ * The request of an acquire.
  *
  * @example
  * ```ts
@@ -24,7 +51,7 @@ import { type Amounts, type AmountsByName, checkAmounts } from "./amounts.ts";
 export interface AcquireRequest<Names extends string = string> {
   /** The entity that consumes, such as an API key or a user. It need not be created before. */
   readonly entityId: string;
-  /** What is consumed, such as a model or an endpoint. */
+  /** The resource that is consumed, such as a model or an endpoint. */
   readonly resource: string;
   /** Whole tokens >= 0 per limit name; only names of limits that the entity has. */
   readonly consume: Amounts<Names>;
@@ -44,7 +71,7 @@ export interface AcquireRequest<Names extends string = string> {
   readonly missingLimits?: MissingLimits | undefined;
 }
 
-/** What an acquire consumes of another resource. */
+/** Consumption of another resource, in the same acquire. */
 export interface AlsoRequest<Names extends string = string> {
   /** The other resource. */
   readonly resource: string;
@@ -65,17 +92,17 @@ const REQUEST_FIELDS = [
   "missingLimits",
 ] as const satisfies readonly (keyof AcquireRequest)[];
 
-/** A bucket to look at. */
+/** A bucket to read. */
 export interface StatusRequest {
-  /** The entity to look at. */
+  /** The entity to read. */
   readonly entityId: string;
-  /** The resource to look at. */
+  /** The resource to read. */
   readonly resource: string;
   /** Instead of the stored limits. */
   readonly limits?: readonly LimitInput[] | undefined;
 }
 
-/** What is consumed of another resource, checked. */
+/** Consumption of another resource, after its checks. */
 export interface CheckedAlso {
   readonly resource: string;
   readonly amounts: AmountsByName;
@@ -98,8 +125,9 @@ export interface CheckedRequest {
 }
 
 /**
- * Whether a request can be decided on the fast path: it does not wait, and whatever it says beyond
- * entity, resource and amounts is known to be valid without checking each part.
+ * Whether a request may be an ordinary call: it does not wait, and all that it says beyond entity,
+ * resource and amounts is known to be valid without checking each part. The buckets decide the rest
+ * (`buckets/embedded/ordinary-call.ts`).
  */
 export function isPlain(request: AcquireRequest): boolean {
   if (!isLiteral(request) || typeof request.entityId !== "string") return false;
@@ -176,7 +204,7 @@ function checkSignal(signal: AbortSignal | undefined): AbortSignal | undefined {
   throw new ValidationError("signal", signal, `expected an AbortSignal, got ${show(signal)}`);
 }
 
-/** Entity, resource and limits, as every question about a bucket names them. */
+/** Checks entity, resource and limits, which all requests about a bucket have. */
 export function checkTarget(
   target: {
     readonly entityId: string;
@@ -252,8 +280,8 @@ function checkOnError(value: unknown): OnError | undefined {
 }
 
 /**
- * How the lease ends after this error. A function that throws or returns something else must not
- * hide the error of the work: the process is warned, and the default applies.
+ * Returns how the lease ends after this error. A function that throws or returns something else
+ * must not hide the error of the work: the process is warned, and the default applies.
  */
 export function endAfter(onError: OnError | undefined, error: unknown): LeaseEnd {
   if (typeof onError !== "function") return onError ?? "rollback";
@@ -270,4 +298,83 @@ export function endAfter(onError: OnError | undefined, error: unknown): LeaseEnd
 
 function checkEnd(value: unknown): LeaseEnd {
   return checkChoice("onError", value, LEASE_ENDS);
+}
+
+const FORM = "an object like { rpm: 1, tpm: 500 }";
+
+/** Checks whole tokens by name, each at least `min`. Names are checked against limits later. */
+export function checkAmounts(field: string, amounts: Amounts, min: number): AmountsByName {
+  checkOptions(field, amounts, FORM);
+  const checked = new Map<string, number>();
+  for (const name of Object.keys(amounts)) {
+    const amount = amounts[name] as number;
+    // Most amounts are valid, and need no name for a message.
+    const inOrder = Number.isInteger(amount) && amount >= min && amount <= TOKENS_MAX;
+    if (!inOrder) checkInteger(`${field}.${name}`, amount, min, TOKENS_MAX);
+    checked.set(name, amount);
+  }
+  return checked;
+}
+
+/**
+ * Reads the amounts of a correction. What a call cost often comes from elsewhere, and an error here
+ * would make `run` refund the whole call. So fractions round to the larger consumption, and an
+ * amount that is missing or not finite is left out and reported. `sign` is -1 where a larger amount
+ * is a smaller consumption.
+ */
+export function readCorrections(
+  field: string,
+  amounts: Readonly<Record<string, number | null | undefined>>,
+  sign: 1 | -1,
+  onMissing: (limitName: string, amount: unknown) => void,
+): AmountsByName {
+  checkOptions(field, amounts, FORM);
+  const checked = new Map<string, number>();
+  for (const name of Object.keys(amounts)) {
+    const amount = amounts[name];
+    if (isMissing(amount)) {
+      onMissing(name, amount);
+      continue;
+    }
+    if (typeof amount !== "number") {
+      throw new ValidationError(
+        `${field}.${name}`,
+        amount,
+        `expected a number, got ${show(amount)}`,
+      );
+    }
+    const rounded = sign * Math.ceil(sign * amount);
+    // Most amounts are valid, and need no name for a message.
+    const inOrder = rounded >= -TOKENS_MAX && rounded <= TOKENS_MAX;
+    if (!inOrder) checkInteger(`${field}.${name}`, rounded, -TOKENS_MAX, TOKENS_MAX);
+    checked.set(name, rounded);
+  }
+  return checked;
+}
+
+/** Refuses names that none of the limits has. */
+export function checkAmountNames(
+  field: string,
+  amounts: AmountsByName,
+  limits: readonly Limit[],
+): void {
+  for (const name of amounts.keys()) {
+    if (hasLimit(limits, name)) continue;
+    const names = limits.map((limit) => limit.name).join(", ");
+    throw new ValidationError(
+      field,
+      name,
+      `there is no limit ${show(name)} here; the limits are ${names || "none"}`,
+    );
+  }
+}
+
+function hasLimit(limits: readonly Limit[], name: string): boolean {
+  for (const limit of limits) if (limit.name === name) return true;
+  return false;
+}
+
+function isMissing(amount: unknown): boolean {
+  if (amount === undefined || amount === null) return true;
+  return typeof amount === "number" && !Number.isFinite(amount);
 }

@@ -1,12 +1,13 @@
 /** Reports what happens to a limiter's calls, to its option `events` and to the channels. */
 
 import { channel } from "node:diagnostics_channel";
+import { unbreakable } from "../base/listener.ts";
 import { type Random, randomToken } from "../base/random.ts";
 import type { Timer } from "../base/time.ts";
 import type { Leg } from "../buckets/leg.ts";
 import { eventChannel } from "../repository/event-channel.ts";
 import type { AcquireRequest } from "./acquire-request.ts";
-import type { LimiterEvent } from "./events.ts";
+import type { LeaseWarning, LimiterEvent, LimiterWarning } from "./events.ts";
 import { ObservedCall } from "./observed-call.ts";
 
 /** Carries an `ObservedCall`, before its acquire starts. A subscriber may set `within`. */
@@ -15,15 +16,16 @@ const acquireStart = channel("zae-limiter:acquire:start");
 const acquireEnd = channel("zae-limiter:acquire:end");
 
 export interface AnnouncerOptions {
-  /** The limiter, so that a subscriber can tell one from another. */
+  /** The limiter, so that a subscriber can distinguish limiters. */
   readonly limiter: object;
   readonly namespaceId: string;
   readonly timer: Timer;
   readonly random: Random;
   readonly events: ((event: LimiterEvent) => void) | undefined;
+  readonly onWarning: ((warning: LimiterWarning) => void) | undefined;
 }
 
-/** Apart from `isHeard`, so that both are short enough to be compiled into every acquire. */
+/** Apart from `hasListeners`, so that both are short enough to be compiled into every acquire. */
 function isWatched(): boolean {
   return eventChannel.hasSubscribers || acquireStart.hasSubscribers;
 }
@@ -36,6 +38,8 @@ export class Announcer {
   /** Makes acquire ids differ between processes; drawn when the first id is needed. */
   #prefix: string | undefined;
   #count = 0;
+  /** Kinds of warnings that a caller may cause with every call: the process gets each kind once. */
+  readonly #warned = new Set<LeaseWarning["kind"]>();
 
   constructor(options: AnnouncerOptions) {
     this.#options = options;
@@ -43,23 +47,23 @@ export class Announcer {
   }
 
   /** Whether an event would reach a listener. Nothing is computed for one that would not. */
-  get isHeard(): boolean {
+  get hasListeners(): boolean {
     return this.#events !== undefined || isWatched();
   }
 
-  tell(event: LimiterEvent): void {
+  emit(event: LimiterEvent): void {
     this.#events?.(event);
     this.publish(event);
   }
 
   /** Reports a leg that is refunded because the acquire was not granted. */
   refunded({ entityId, resource, config, amountsMilli }: Leg): void {
-    if (!this.isHeard) return;
+    if (!this.hasListeners) return;
     const amounts = Object.fromEntries(
       config.limits.map(({ name }, at) => [name, (amountsMilli[at] ?? 0) / 1000]),
     );
     const acquireId = undefined;
-    this.tell({ type: "restored", acquireId, entityId, resource, amounts, reason: "not_granted" });
+    this.emit({ type: "restored", acquireId, entityId, resource, amounts, reason: "not_granted" });
   }
 
   /** Publishes an event on the channel alone. */
@@ -69,7 +73,23 @@ export class Announcer {
     eventChannel.publish({ limiter, namespaceId, event });
   }
 
-  /** Starts an acquire that is listened to; of a lease that consumes more, with the lease's id. */
+  /** Passes a warning of a lease to the listener of the limiter, or else to the process. */
+  warn(warning: LeaseWarning): void {
+    this.publish({ type: "warning", warning });
+    const { onWarning } = this.#options;
+    if (onWarning !== undefined) {
+      onWarning(warning);
+      return;
+    }
+    if (this.#warned.has(warning.kind)) return;
+    if (warning.kind !== "adjustment_failed") this.#warned.add(warning.kind);
+    process.emitWarning(messageOf(warning), {
+      code: `ZAEL_${warning.kind.toUpperCase()}`,
+      detail: detailOf(warning),
+    });
+  }
+
+  /** Starts an acquire that has listeners; a lease that consumes more passes its own id. */
   begin(request: AcquireRequest, acquireId = this.#newId()): ObservedCall {
     const { limiter, timer } = this.#options;
     // A request that is no object is refused by the acquire itself.
@@ -88,4 +108,47 @@ export class Announcer {
     this.#count += 1;
     return `${this.#prefix}-${this.#count.toString(36)}`;
   }
+}
+
+function messageOf(warning: LeaseWarning): string {
+  const { kind, entityId, resource } = warning;
+  if (kind === "adjustment_failed") {
+    return `Could not write an adjustment of ${entityId} for ${resource}: its bucket has too many tokens`;
+  }
+  const { operation, limitName } = warning;
+  const call = `${operation}({ ${limitName} }) of ${entityId} for ${resource}`;
+  return kind === "amount_missing"
+    ? `${call} got no amount: the estimate stays consumed`
+    : `${call} got an amount below zero: the lease consumes 0`;
+}
+
+function detailOf(warning: LeaseWarning): string {
+  if (warning.kind === "adjustment_failed") return String(warning.cause);
+  const more = "Further warnings of this kind are not printed; pass onWarning to get all of them";
+  return `The amount is ${String(warning.amount)}. ${more}`;
+}
+
+/** A message of the channel of events. */
+interface Message {
+  readonly limiter?: object;
+  readonly namespaceId?: string;
+  readonly event: LimiterEvent;
+}
+
+/**
+ * Calls a listener with the events of a limiter that is already in use, and with splits and
+ * warnings in its namespace; the result ends it. A listener that throws changes nothing.
+ */
+export function subscribe(
+  limiter: { readonly repository: { readonly namespaceId: string } },
+  listener: (event: LimiterEvent) => void,
+): () => void {
+  const notify = unbreakable("listener", listener);
+  const { namespaceId } = limiter.repository;
+  const onMessage = (message: unknown) => {
+    const { limiter: from, namespaceId: place, event } = message as Message;
+    if (from === limiter || (from === undefined && place === namespaceId)) notify(event);
+  };
+  eventChannel.subscribe(onMessage);
+  return () => void eventChannel.unsubscribe(onMessage);
 }

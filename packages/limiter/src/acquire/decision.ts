@@ -28,6 +28,8 @@ export interface Seen {
   readonly balancesMilli: readonly (readonly number[])[];
   /** When the store showed the oldest state among them; absent: just now. */
   readonly shownAtMs?: number | undefined;
+  /** Whether cached states decided, without a request to the store. */
+  readonly local?: boolean;
 }
 
 /** The answer of `tryAcquire`. */
@@ -36,22 +38,22 @@ export type Decision<Names extends string = string> =
   | Refusal;
 
 let readShownAtMs: (refusal: Refusal) => number | undefined;
+let readLocal: (refusal: Refusal) => boolean;
 
 /** Returns when the store showed the oldest state that decided; `undefined`: just now. */
 export function shownAtMsOf(refusal: Refusal): number | undefined {
   return readShownAtMs(refusal);
 }
 
+/** Whether this process refused a call by itself: by cached states, or because others wait. */
+export function isLocal(refusal: Refusal): boolean {
+  return readLocal(refusal);
+}
+
 /** A decision whose lease has the names of the limits in its type. */
 export type NamedDecision<Names extends string> =
   | { readonly granted: true; readonly lease: Lease<Names> & { readonly isEnded: boolean } }
   | Refusal;
-
-/** Decided at once, or together with others of the same turn; `undefined`: on the slow path. */
-export type FastDecision<Names extends string> =
-  | NamedDecision<Names>
-  | Promise<NamedDecision<Names> | undefined>
-  | undefined;
 
 /**
  * An acquire that did not fit. Nothing was consumed.
@@ -74,15 +76,19 @@ export class Refusal {
   readonly granted = false;
   #statuses: readonly LimitStatus[] | Seen;
   readonly #shownAtMs: number | undefined;
+  readonly #isLocal: boolean;
 
   static {
     readShownAtMs = (refusal) => refusal.#shownAtMs;
+    readLocal = (refusal) => refusal.#isLocal;
   }
 
   /** Takes statuses, or the legs they are computed from on first use. */
   constructor(statuses: readonly LimitStatus[] | Seen) {
     this.#statuses = statuses;
-    this.#shownAtMs = "legs" in statuses ? statuses.shownAtMs : undefined;
+    const isSeen = "legs" in statuses;
+    this.#shownAtMs = isSeen ? statuses.shownAtMs : undefined;
+    this.#isLocal = isSeen ? statuses.local === true : true;
   }
 
   /** All limits checked: of the entity itself, then of its parents. */
@@ -94,17 +100,17 @@ export class Refusal {
     return this.#statuses;
   }
 
-  /** The exceeded ones. */
+  /** Statuses of the limits that were exceeded. */
   get violations(): readonly LimitStatus[] {
     return this.statuses.filter((status) => status.exceeded);
   }
 
-  /** When the same call can succeed; `Infinity` when it never can. */
+  /** Seconds until the same call can succeed; `Infinity` when it never can. */
   get retryAfterSeconds(): number {
     return longestWait(this.violations)?.retryAfterSeconds ?? 0;
   }
 
-  /** For the `Retry-After` header: whole seconds, rounded up, at least 1, finite. */
+  /** Value of the `Retry-After` header: whole seconds, rounded up, at least 1, finite. */
   get retryAfterHeader(): string {
     return retryAfterHeader(this.retryAfterSeconds);
   }
@@ -131,7 +137,7 @@ export class Refusal {
   }
 }
 
-/** The lease of a grant; a refusal is thrown. */
+/** Returns the lease of a grant, or throws the refusal. */
 export function leaseOf<Names extends string>(decision: NamedDecision<Names>): Lease<Names> {
   return decision.granted ? decision.lease : thrown(decision);
 }
@@ -147,7 +153,7 @@ export function isUndecided<T>(
   return (answer as { readonly granted?: boolean }).granted === undefined;
 }
 
-/** The statuses of all legs, given their balances. */
+/** Returns the statuses of all legs, given their balances. */
 export function statusesOf(
   legs: readonly Leg[],
   balancesMilli: readonly (readonly number[])[],
@@ -155,7 +161,7 @@ export function statusesOf(
   return statusesBy(statusOf, legs, balancesMilli);
 }
 
-/** The whole tokens of each limit of the first leg that all legs have at least. */
+/** Returns the whole tokens of each limit of the first leg that all legs have at least. */
 export function smallestOf(
   legs: readonly Leg[],
   balancesMilli: readonly (readonly number[])[],
@@ -173,7 +179,7 @@ export function smallestOf(
   return Object.fromEntries(smallest);
 }
 
-/** The same after a grant: what is left, and nothing is exceeded. */
+/** Returns the statuses after a grant: what is left, and nothing is exceeded. */
 export function statusesAfter(
   legs: readonly Leg[],
   balancesMilli: readonly (readonly number[])[],

@@ -1,41 +1,123 @@
-/** Makes the legs of a call: the entity, then the ancestors it cascades to, with their limits. */
+/**
+ * Makes the legs of a call: the entity, then the ancestors it cascades to, with their limits.
+ *
+ * `now` makes them from cached limits and links, or returns what is missing; `of` reads that and
+ * runs `now` again, until nothing is missing. A cached link is a hint: a consume reports when a
+ * bucket has another link.
+ */
 
-import type { BucketCallOptions, LinkOptions } from "../buckets/bucket-consumer.ts";
+import { boundedMap } from "../base/bounded-map.ts";
+import type { Clock, Deadline } from "../base/time.ts";
+import type { KnownLimits } from "../buckets/bucket-consumer.ts";
+import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { BucketConfig, Leg, Link } from "../buckets/leg.ts";
+import { sameLink } from "../buckets/link.ts";
 import { ResourceDisabled, ValidationError } from "../domain/errors/errors.ts";
 import { refuseUnsupported } from "../domain/errors/unsupported-limit.ts";
 import type { Limit } from "../domain/limit.ts";
-import type { ConfigResolver, Resolution } from "../records/config/config-resolver.ts";
+import type { ConfigResolver, Resolution, Resolved } from "../records/config/config-resolver.ts";
 import { ANCESTORS_MAX } from "../records/entities/entities.ts";
-import type { CheckedAlso, MissingLimits } from "./acquire-request.ts";
-import { type AmountsByName, checkAmountNames } from "./amounts.ts";
-import type { Links } from "./links.ts";
+import { bucketId } from "../records/keys.ts";
+import type { RepositoryInternals } from "../repository/internals.ts";
+import {
+  type AmountsByName,
+  type CheckedAlso,
+  checkAmountNames,
+  type MissingLimits,
+} from "./acquire-request.ts";
 
 export interface ConsumeTarget {
   readonly entityId: string;
   readonly resource: string;
   readonly amounts: AmountsByName;
-  /** What the caller calls the amounts, for messages; `consume` when not given. */
+  /** Name of the amounts in messages; `consume` when absent. */
   readonly field?: string;
-  /** Given with the call, instead of the stored ones. */
+  /** Limits given with the call, instead of the stored ones. */
   readonly limits: readonly Limit[] | undefined;
-  /** For this call; the setting of the limiter when absent. */
+  /** Mode of this call; the setting of the limiter when absent. */
   readonly missingLimits?: MissingLimits | undefined;
   /** Other resources of the same call. */
   readonly also?: readonly CheckedAlso[];
 }
 
-/** The beginning of the reason when no level has limits; commands know the error by it. */
+/** Beginning of the reason when no level has limits; commands recognise the error by it. */
 export const NO_LIMITS = "no limits are configured";
+
+const LINKS_MAX = 50_000;
+const LINK_LIFETIME_MS = 60_000;
+/** A link shown longer ago than this may not refuse a call; the same as for a balance. */
+const SHOWN_MS = 1000;
+
+interface CachedLink {
+  readonly link: Link;
+  seenAtMs: number;
+  /** When the store last showed it, in epoch milliseconds; a link may come from a cached state. */
+  shownAtMs: number;
+  /** Link changes of this process when it was seen; stale once that count grows. */
+  relinks: number;
+}
+
+/** The legs of a call, and how long their limits are known to stay as they are. */
+export class CallLegs implements KnownLimits {
+  readonly legs: Leg[] = [];
+  readonly generation: number;
+  untilMs = Number.POSITIVE_INFINITY;
+
+  constructor(generation: number) {
+    this.generation = generation;
+  }
+}
+
+/** An entity whose limits or link are not cached. */
+interface MissingPart {
+  readonly entityId: string;
+  readonly resource: string;
+  /** Whether the link must be asked of the store, because it decides a refusal. */
+  readonly isFresh: boolean;
+}
+
+/** The parts that a call lacks. */
+interface Missing {
+  readonly missing: readonly MissingPart[];
+}
+
+export function isMissing(legs: CallLegs | Missing): legs is Missing {
+  return "missing" in legs;
+}
+
+/** The stored limits of an entity, and its link. */
+interface Found {
+  readonly stored: Resolved;
+  readonly link: Link;
+  /** Whether the link was read in the course of the call, and not found in the cache. */
+  readonly linkIsFresh: boolean;
+}
+
+/** A part that a call has read itself; it holds for the call even where nothing is cached. */
+interface ReadPart extends Found {
+  /** Whether the store has shown the link within the last second. */
+  readonly isShown: boolean;
+}
+
+type ReadParts = ReadonlyMap<string, ReadPart>;
+
+const NOTHING_READ: ReadParts = new Map();
 
 export class Legs {
   readonly #resolver: ConfigResolver;
-  readonly #links: Links;
+  readonly #buckets: BucketStore;
+  readonly #clock: Clock;
   readonly #missingLimits: MissingLimits | undefined;
+  /** By bucket: the Python library may let an entity cascade for one resource, not for another. */
+  readonly #links = boundedMap<CachedLink>(LINKS_MAX);
 
-  constructor(resolver: ConfigResolver, links: Links, missingLimits: MissingLimits | undefined) {
+  constructor(
+    { resolver, buckets, clock }: Pick<RepositoryInternals, "resolver" | "buckets" | "clock">,
+    missingLimits: MissingLimits | undefined,
+  ) {
     this.#resolver = resolver;
-    this.#links = links;
+    this.#buckets = buckets;
+    this.#clock = clock;
     this.#missingLimits = missingLimits;
   }
 
@@ -51,91 +133,131 @@ export class Legs {
   }
 
   /**
-   * Returns the legs of a call from cached limits and links, without a read; `undefined` when
-   * something is not cached, or when `of` has to refuse an ancestor.
+   * Returns the legs of all resources of a call, its own first, or the parts that are missing.
+   * `forced`: the limits were just read again, so they apply whatever version a bucket has.
    */
-  remembered(target: ConsumeTarget): readonly Leg[] | undefined {
-    const { entityId, resource, amounts, limits, also } = target;
-    if (also !== undefined && also.length > 0) return undefined;
-    const link = this.#links.known(entityId, resource);
-    if (link === undefined) return undefined;
-    const known = this.#known(entityId, resource);
-    if (known === undefined) return undefined;
-    refuseDisabled(entityId, resource, known);
-    const config = configOf(known, limits, false);
-    if (config === undefined) return undefined;
-    refuseNames(target, config, amounts);
-    this.checkNames(target, target.field ?? "consume", amounts, config.limits);
-    const legs = [legOf(entityId, resource, config, { link, linkIsFresh: false }, amounts)];
-    return this.#rememberAncestors(legs, target, link) ? legs : undefined;
+  now(target: ConsumeTarget, read = NOTHING_READ, forced = false): CallLegs | Missing {
+    const call = new CallLegs(this.#resolver.cache.generation);
+    const own = this.#addChain(call, target, read, forced);
+    const { also } = target;
+    if (also === undefined || also.length === 0) {
+      return own === undefined ? call : { missing: [own] };
+    }
+    const others = also.map((part, at) =>
+      this.#addChain(call, partOf(target, part, at), read, forced),
+    );
+    const missing = [own, ...others].filter((part) => part !== undefined);
+    return missing.length === 0 ? call : { missing };
   }
 
-  /** Adds what `#addAncestors` would add; false when a read is needed, or the chain is refused. */
-  #rememberAncestors(
-    legs: Leg[],
-    { resource, amounts, limits }: ConsumeTarget,
-    first: Link,
-  ): boolean {
-    let link = first;
-    for (let depth = 0; link.cascade && link.parentId !== undefined; depth += 1) {
-      const { parentId } = link;
-      const next = this.#links.known(parentId, resource);
-      const stored = this.#known(parentId, resource);
-      if (next === undefined || stored === undefined) return false;
-      if (stored.disabledAt !== undefined || depth >= ANCESTORS_MAX) return false;
-      const config = configOf(stored, undefined, false) ?? configOf(stored, limits, false);
-      if (config !== undefined) {
-        refuseNames({ entityId: parentId, resource }, config, amounts);
-        const linked = { link: next, linkIsFresh: false };
-        legs.push(legOf(parentId, resource, config, linked, amounts));
-      }
-      link = next;
+  /** Returns the legs of a call, after reading what is missing. */
+  async of(target: ConsumeTarget, deadline: Deadline, forced: boolean): Promise<CallLegs> {
+    const read = new Map<string, ReadPart>();
+    for (;;) {
+      const legs = this.now(target, read, forced);
+      if (!isMissing(legs)) return legs;
+      await Promise.all(
+        legs.missing.map(async (part) => {
+          read.set(bucketId(part), await this.#read(part, deadline));
+        }),
+      );
     }
-    return true;
+  }
+
+  /** Caches the link of an entity. `isShown`: the store has just shown it. */
+  see(entityId: string, resource: string, link: Link, isShown: boolean): void {
+    const name = bucketId({ entityId, resource });
+    const seenAtMs = this.#clock();
+    const { relinks } = this.#buckets;
+    const cached = this.#links.get(name);
+    if (cached === undefined || !sameLink(cached.link, link)) {
+      const shownAtMs = isShown ? seenAtMs : Number.NEGATIVE_INFINITY;
+      this.#links.set(name, { link, seenAtMs, shownAtMs, relinks });
+      return;
+    }
+    cached.seenAtMs = seenAtMs;
+    if (isShown) cached.shownAtMs = seenAtMs;
+    cached.relinks = relinks;
   }
 
   /**
-   * Returns the legs of all resources of a call, its own first. `forced`: the limits were just read
-   * again, so they apply whatever version a bucket has.
+   * Whether entities without a bucket cascade otherwise than the legs say. Their links come from
+   * their records: one that was shown more than a second ago is read again before it refuses.
    */
-  async of(
-    target: ConsumeTarget,
-    options: BucketCallOptions,
-    forced: boolean,
-  ): Promise<readonly [Leg, ...Leg[]]> {
-    const { also = [] } = target;
-    if (also.length === 0) return this.#ofOne(target, options, forced);
-    const parts = [target, ...also.map((part, at) => partOf(target, part, at))] as const;
-    const [own, ...others] = await Promise.all(
-      parts.map((part) => this.#ofOne(part, options, forced)),
+  async haveMoved(legs: readonly Leg[], deadline: Deadline): Promise<boolean> {
+    const links = await Promise.all(
+      legs.map(({ entityId, resource, config }) => {
+        const part = { entityId, resource, isFresh: true };
+        return this.#readLink(part, deadline, async () => config.cascade);
+      }),
     );
-    return [...(own as readonly [Leg, ...Leg[]]), ...others.flat()];
+    return legs.some((leg, at) => !sameLink(leg.link, (links[at] as { link: Link }).link));
   }
 
-  /** An ancestor that is switched off refuses by links that were seen within the last second. */
-  async #ofOne(
+  /**
+   * Adds an entity and its ancestors; returns the first part that is missing, if any. An ancestor
+   * without limits at any level is passed over, and the chain goes on behind it.
+   */
+  #addChain(
+    call: CallLegs,
     target: ConsumeTarget,
-    options: BucketCallOptions,
+    read: ReadParts,
     forced: boolean,
-  ): Promise<readonly [Leg, ...Leg[]]> {
-    try {
-      return await this.#chainOf(target, options, forced);
-    } catch (error) {
-      if (!(error instanceof ResourceDisabled) || error.entityId === target.entityId) throw error;
-      return this.#chainOf(target, { ...options, fresh: true }, forced);
+  ): MissingPart | undefined {
+    const { resource } = target;
+    const chain: string[] = [];
+    let { entityId } = target;
+    for (;;) {
+      const found = this.#find(entityId, resource, read);
+      if (found === undefined) return { entityId, resource, isFresh: false };
+      const { stored, link } = found;
+      if (stored.disabledAt !== undefined) {
+        // An ancestor that is switched off refuses by links seen within the last second.
+        const stale = chain.find((id) => !this.#isShown(id, resource, read));
+        if (stale !== undefined) return { entityId: stale, resource, isFresh: true };
+        throw new ResourceDisabled(entityId, resource, stored.disabledAt);
+      }
+      this.#addLeg(call, target, entityId, found, forced);
+      chain.push(entityId);
+      if (!link.cascade || link.parentId === undefined) return undefined;
+      entityId = nextIn(chain, link.parentId);
     }
   }
 
-  async #chainOf(
+  /** Finds what the call has read of an entity, or else what is cached. */
+  #find(entityId: string, resource: string, read: ReadParts): Found | undefined {
+    const name = bucketId({ entityId, resource });
+    const part = read.get(name);
+    if (part !== undefined) return part;
+    const cached = this.#cachedLink(name);
+    if (cached === undefined) return undefined;
+    const stored = this.#resolver.cached(entityId, resource);
+    return stored && { stored, link: cached.link, linkIsFresh: false };
+  }
+
+  #addLeg(
+    call: CallLegs,
     target: ConsumeTarget,
-    options: LinkOptions,
+    entityId: string,
+    { stored, link, linkIsFresh }: Found,
     forced: boolean,
-  ): Promise<readonly [Leg, ...Leg[]]> {
-    const { entityId, resource, amounts, limits } = target;
-    const [stored, linked] = await this.#look(entityId, resource, options);
-    refuseDisabled(entityId, resource, stored);
-    const own = configOf(stored, limits, forced);
-    if (own === undefined) {
+  ): void {
+    const { resource, amounts, limits } = target;
+    const isOwn = entityId === target.entityId;
+    const own = configOf(stored, isOwn ? limits : undefined, forced);
+    // Stored limits of an ancestor come before those of a call.
+    const config = isOwn ? own : (own ?? configOf(stored, limits, forced));
+    if (config !== undefined) refuseNames(entityId, resource, config, amounts);
+    if (isOwn) this.#checkOwn(target, config);
+    if (config === undefined) return;
+    call.legs.push(legOf(entityId, resource, config, link, linkIsFresh, amounts));
+    const isKnown = stored.generation === call.generation;
+    call.untilMs = Math.min(call.untilMs, isKnown ? stored.expiresAtMs : 0);
+  }
+
+  #checkOwn(target: ConsumeTarget, config: BucketConfig | undefined): void {
+    const { entityId, resource, amounts, field = "consume" } = target;
+    if (config === undefined) {
       throw new ValidationError(
         "limits",
         `${entityId}/${resource}`,
@@ -143,75 +265,75 @@ export class Legs {
           "level; store some, for example with repository.limits.setSystem(['rpm:100'])",
       );
     }
-    refuseNames(target, own, amounts);
-    this.checkNames(target, target.field ?? "consume", amounts, own.limits);
-    const legs: [Leg, ...Leg[]] = [legOf(entityId, resource, own, linked, amounts)];
-    await this.#addAncestors(legs, target, linked.link, options, forced);
-    return legs;
+    this.checkNames(target, field, amounts, config.limits);
   }
 
-  /** An ancestor without limits at any level is passed over, and the chain goes on behind it. */
-  async #addAncestors(
-    legs: Leg[],
-    target: ConsumeTarget,
-    first: Link,
-    options: LinkOptions,
-    forced: boolean,
-  ): Promise<void> {
-    const { resource, amounts, limits } = target;
-    const chain = [target.entityId];
-    let link = first;
-    while (link.cascade && link.parentId !== undefined) {
-      const { parentId } = link;
-      if (chain.includes(parentId) || chain.length > ANCESTORS_MAX) {
-        throw new ValidationError(
-          "parent_id",
-          parentId,
-          `the ancestors of "${target.entityId}" form a circle or are more than ${ANCESTORS_MAX}: ` +
-            [...chain, parentId].join(" < "),
-        );
-      }
-      chain.push(parentId);
-      const [stored, next] = await this.#look(parentId, resource, options);
-      refuseDisabled(parentId, resource, stored);
-      const config = configOf(stored, undefined, forced) ?? configOf(stored, limits, forced);
-      if (config !== undefined) {
-        refuseNames({ entityId: parentId, resource }, config, amounts);
-        legs.push(legOf(parentId, resource, config, next, amounts));
-      }
-      link = next.link;
-    }
+  /** Reads the stored limits of an entity and its link, both at the same time. */
+  async #read(part: MissingPart, deadline: Deadline): Promise<ReadPart> {
+    const resolved = this.#readLimits(part);
+    const policy = async () => (await resolved).cascade;
+    const reading = this.#readLink(part, deadline, policy);
+    const [stored, { link, linkIsFresh }] = await Promise.all([resolved, reading]);
+    return { stored, link, linkIsFresh, isShown: part.isFresh };
   }
 
-  /** Reads what is stored for an entity, and which parent it cascades to. */
-  #look(entityId: string, resource: string, options: LinkOptions) {
-    const stored = this.#stored(entityId, resource);
-    const policy = async () => (await stored).cascade;
-    return Promise.all([stored, this.#links.of(entityId, resource, { ...options, policy })]);
-  }
-
-  #known(entityId: string, resource: string): Resolution | undefined {
-    const known = this.#resolver.remembered(entityId, resource);
-    // See `#stored`.
-    return this.#isOld(known) ? undefined : known;
-  }
-
-  async #stored(entityId: string, resource: string): Promise<Resolution> {
-    const resolved = await this.#resolver.resolution(entityId, resource);
+  async #readLimits({ entityId, resource }: MissingPart): Promise<Resolved> {
+    const resolver = this.#resolver;
+    const resolved = await resolver.resolution(entityId, resource);
     // A live bucket takes limits only from a newer version. If one cached level is older than the
     // last change, a change of another level would go unnoticed: read all levels together.
-    if (!this.#isOld(resolved)) return resolved;
-    this.#resolver.cache.clear();
-    return this.#resolver.resolution(entityId, resource);
+    const isOld = resolved.limits !== undefined && resolved.limits.version < resolver.cache.version;
+    if (!isOld) return resolved;
+    resolver.cache.clear();
+    return resolver.resolution(entityId, resource);
   }
 
-  #isOld(resolution: Resolution | undefined): boolean {
-    const { version } = this.#resolver.cache;
-    return resolution?.limits !== undefined && resolution.limits.version < version;
+  /** Returns a link, without a request where it is cached and need not be fresh. */
+  async #readLink(
+    { entityId, resource, isFresh }: MissingPart,
+    deadline: Deadline,
+    policy: () => Promise<boolean | undefined>,
+  ): Promise<{ link: Link; linkIsFresh: boolean }> {
+    const cached = this.#cachedLink(bucketId({ entityId, resource }));
+    if (cached !== undefined && (!isFresh || this.#isRecent(cached))) {
+      return { link: cached.link, linkIsFresh: false };
+    }
+    const options = { deadline, policy, fresh: isFresh };
+    const link = await this.#buckets.linkOf(entityId, resource, options);
+    this.see(entityId, resource, link, isFresh);
+    return { link, linkIsFresh: true };
+  }
+
+  #isShown(entityId: string, resource: string, read: ReadParts): boolean {
+    const name = bucketId({ entityId, resource });
+    if (read.get(name)?.isShown === true) return true;
+    const cached = this.#cachedLink(name);
+    return cached !== undefined && this.#isRecent(cached);
+  }
+
+  #isRecent({ shownAtMs }: CachedLink): boolean {
+    return this.#clock() - shownAtMs <= SHOWN_MS;
+  }
+
+  #cachedLink(name: string): CachedLink | undefined {
+    const cached = this.#links.get(name);
+    if (cached === undefined || cached.relinks !== this.#buckets.relinks) return undefined;
+    return this.#clock() - cached.seenAtMs > LINK_LIFETIME_MS ? undefined : cached;
   }
 }
 
-/** Another resource of a call, as a call of its own. */
+/** Returns the parent as the next entity of a chain; refuses circles and too long chains. */
+function nextIn(chain: readonly string[], parentId: string): string {
+  if (!chain.includes(parentId) && chain.length <= ANCESTORS_MAX) return parentId;
+  throw new ValidationError(
+    "parent_id",
+    parentId,
+    `the ancestors of "${chain[0]}" form a circle or are more than ${ANCESTORS_MAX}: ` +
+      [...chain, parentId].join(" < "),
+  );
+}
+
+/** Returns another resource of a call as a target. */
 function partOf(
   target: ConsumeTarget,
   { resource, amounts }: CheckedAlso,
@@ -222,7 +344,7 @@ function partOf(
   return { entityId, resource, amounts, field, limits: undefined, missingLimits };
 }
 
-/** The limits of a call, if it has any, or else those that are stored. */
+/** Returns the limits of a call, if it has any, or else those that are stored. */
 function configOf(
   { limits: stored, cascade, bypassed }: Resolution,
   given: readonly Limit[] | undefined,
@@ -239,9 +361,10 @@ function configOf(
   };
 }
 
-/** A limit that only the Python library can enforce is refused by its name, and only by it. */
+/** Refuses a limit that only the Python library can enforce, where the call names it. */
 function refuseNames(
-  { entityId, resource }: { readonly entityId: string; readonly resource: string },
+  entityId: string,
+  resource: string,
   { unsupported }: BucketConfig,
   amounts: AmountsByName,
 ): void {
@@ -249,19 +372,14 @@ function refuseNames(
   refuseUnsupported(amounts.keys(), unsupported, `"${entityId}" for "${resource}"`);
 }
 
-/** Refuses a resource that is switched off, before anything is checked or consumed. */
-function refuseDisabled(entityId: string, resource: string, { disabledAt }: Resolution): void {
-  if (disabledAt !== undefined) throw new ResourceDisabled(entityId, resource, disabledAt);
-}
-
 function legOf(
   entityId: string,
   resource: string,
   config: BucketConfig,
-  linked: { link: Link; linkIsFresh: boolean },
+  link: Link,
+  linkIsFresh: boolean,
   amounts: AmountsByName,
 ): Leg {
   const amountsMilli = config.limits.map(({ name }) => (amounts.get(name) ?? 0) * 1000);
-  const { link, linkIsFresh } = linked;
   return { entityId, resource, config, amountsMilli, link, linkIsFresh };
 }

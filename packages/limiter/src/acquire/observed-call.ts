@@ -4,13 +4,15 @@ import type { Timer } from "../base/time.ts";
 import { RateLimiterUnavailable } from "../domain/errors/errors.ts";
 import { longestWait } from "../domain/errors/rate-limit-exceeded.ts";
 import type { AcquireRequest } from "./acquire-request.ts";
-import type { Refusal } from "./decision.ts";
+import { isLocal, type NamedDecision, type Refusal } from "./decision.ts";
 import type { AcquireEvent, LimiterEvent, RejectedEvent } from "./events.ts";
 import type { Lease } from "./lease/lease.ts";
 
-/** What a call needs to report its outcome. */
+type Decided = NamedDecision<string>;
+
+/** Receives the outcome of a call. */
 interface Ends {
-  tell(event: LimiterEvent): void;
+  emit(event: LimiterEvent): void;
   end(call: ObservedCall): void;
 }
 
@@ -23,7 +25,7 @@ export class ObservedCall {
   /** The outcome of the acquire; `undefined` where it failed without a decision. */
   event: AcquireEvent | undefined;
   error: unknown;
-  /** How often the store, or the state in this process, was asked. */
+  /** Number of attempts at the store, or at the state in this process. */
   attempts = 0;
   readonly #ends: Ends;
   readonly #timer: Timer;
@@ -51,32 +53,32 @@ export class ObservedCall {
     return this.within === undefined ? work() : this.within(work);
   }
 
-  /** Runs the acquire itself; an error that is no decision ends it too. */
-  async watch<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
+  /** Runs the acquire itself in that context; an error that is no decision ends it too. */
+  watch<T>(work: () => T | Promise<T>): T | Promise<T> {
+    const result = this.run(work);
+    if (!(result instanceof Promise)) return result;
+    return result.catch((error: unknown) => {
       if (this.event === undefined) this.failed(error);
       throw error;
-    }
+    });
   }
 
-  /** Runs what may decide at once; `undefined` for an error, which `watch` would meet again. */
-  watchNow<T>(work: () => T): T | undefined {
-    try {
-      return work();
-    } catch {
-      return undefined;
-    }
+  /** Reports a decision, and returns it. */
+  decided(decision: Decided): Decided {
+    // A decision that was made at once is an attempt too.
+    if (this.attempts === 0) this.attempt();
+    if (decision.granted) this.granted(decision.lease);
+    else this.refused(decision, isLocal(decision));
+    return decision;
   }
 
-  /** An attempt starts; until the last one the call waited. */
+  /** Records that an attempt starts; the time until the last attempt is the wait. */
   attempt(): void {
     this.attempts += 1;
     if (this.#mayWait) this.#attemptMs = this.#timer.nowMs();
   }
 
-  /** The store could not answer the last attempt. */
+  /** Records that the store could not answer the last attempt. */
   unanswered(cause: unknown): void {
     this.#outage = cause;
   }
@@ -84,13 +86,13 @@ export class ObservedCall {
   granted(lease: Pick<Lease, "degraded" | "consumed" | "statuses">): void {
     const common = this.#common();
     if (lease.degraded) {
-      this.#decided({ type: "degraded", ...common, cause: this.#outage });
+      this.#end({ type: "degraded", ...common, cause: this.#outage });
       return;
     }
     const { acquireId, entityId, resource, durationMs, waitedMs } = common;
     const { consumed, statuses } = lease;
     // Written out, because a copy of `common` would be made by a slow path of the engine.
-    this.#decided({
+    this.#end({
       type: "acquired",
       acquireId,
       entityId,
@@ -102,21 +104,21 @@ export class ObservedCall {
     });
   }
 
-  /** `local`: decided by what an earlier request had shown. */
+  /** Reports a refusal. `local`: decided by states that earlier requests had shown. */
   refused(refusal: Refusal, local: boolean): void {
-    this.#decided(rejected(refusal, local, this.#common()));
+    this.#end(rejected(refusal, local, this.#common()));
   }
 
   failed(error: unknown): void {
     this.error = error;
     if (error instanceof RateLimiterUnavailable) {
-      this.#decided({ type: "unavailable", ...this.#common(), cause: error });
+      this.#end({ type: "unavailable", ...this.#common(), cause: error });
     } else this.#ends.end(this);
   }
 
-  #decided(event: AcquireEvent): void {
+  #end(event: AcquireEvent): void {
     this.event = event;
-    this.#ends.tell(event);
+    this.#ends.emit(event);
     this.#ends.end(this);
   }
 
@@ -138,7 +140,7 @@ type AcquireTimes = Pick<
   "acquireId" | "entityId" | "resource" | "durationMs" | "waitedMs"
 >;
 
-/** The event of a refusal, with the limit that makes the caller wait longest. */
+/** Returns the event of a refusal, with the limit that makes the caller wait longest. */
 function rejected(refusal: Refusal, local: boolean, common: AcquireTimes): RejectedEvent {
   const { statuses, retryAfterSeconds } = refusal;
   const primary = longestWait(refusal.violations) ?? statuses[0];

@@ -1,6 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
-/** The limiter: acquires, leases, waiting, and what to do when the store is down. */
+/** The limiter: the one way from a request to its decision, and what users call. */
 
 import { unbreakable } from "../base/listener.ts";
 import type { Deadline } from "../base/time.ts";
@@ -17,18 +17,19 @@ import type { DynamoOptions } from "../repository/options.ts";
 import { Repository } from "../repository/repository.ts";
 import {
   type AcquireRequest,
+  type AmountRecord,
+  type Amounts,
   type CheckedRequest,
   checkAcquireRequest,
+  checkAmounts,
   checkTarget,
   endAfter,
   type StatusRequest,
 } from "./acquire-request.ts";
 import { Acquirer, type Decided } from "./acquirer.ts";
-import { type AmountRecord, type Amounts, checkAmounts } from "./amounts.ts";
 import { Announcer } from "./announcer.ts";
 import {
   type Decision,
-  type FastDecision,
   isUndecided,
   leaseOf,
   type NamedDecision,
@@ -113,14 +114,14 @@ export class RateLimiter<Names extends string = string> {
     this.#queues = queues;
     const { timer, records } = internals;
     const { namespaceId, random } = records;
-    const announcer = new Announcer({ limiter: this, namespaceId, timer, random, events });
+    const reported = { limiter: this, namespaceId, timer, random, events, onWarning };
+    const announcer = new Announcer(reported);
     this.#announcer = announcer;
     this.#acquirer = new Acquirer(internals, {
       onUnavailable,
       speculativeWrites,
       missingLimits,
       announcer,
-      onWarning,
       refunded: (bucket, tokens) => queues.refund(bucket, tokens),
       isAwaited: () => !queues.isEmpty,
       refusedByOthers: (target, deadline) => queues.refusal(target, deadline),
@@ -138,15 +139,12 @@ export class RateLimiter<Names extends string = string> {
 
   /** Consumes, or throws `RateLimitExceeded`. End the lease by `commit` or `rollback`. */
   acquire(request: AcquireRequest<Names>): Promise<Lease<Names>> {
-    // Not `async`: what is decided on the spot needs a promise, and nothing that could be resumed.
-    try {
-      const decision = this[TRY_NOW](request);
-      return isUndecided(decision)
-        ? decision.then(leaseOf<Names>)
-        : Promise.resolve(leaseOf(decision));
-    } catch (error) {
-      return Promise.reject(error as Error);
-    }
+    // Not `async`: a decision that is made at once needs a promise, and nothing to be resumed.
+    const decision = this[TRY_NOW](request);
+    if (isUndecided(decision)) return decision.then(leaseOf<Names>);
+    return decision.granted
+      ? Promise.resolve(decision.lease)
+      : Promise.reject(new RateLimitExceeded(decision.statuses));
   }
 
   /** Consumes, or returns why it was refused, without an error. */
@@ -155,15 +153,16 @@ export class RateLimiter<Names extends string = string> {
   }
 
   /**
-   * The same for other parts of this package: without a promise where nothing is waited for.
+   * Decides for other parts of this package: without a promise where nothing is waited for. Never
+   * throws: an error is a rejected promise.
    *
    * @internal
    */
   [TRY_NOW](request: AcquireRequest<Names>): NamedDecision<Names> | Promise<NamedDecision<Names>> {
-    if (this.#announcer.isHeard) return this.#observe(request);
-    const now = this.#decideNow(request);
-    if (now === undefined) return this.#decide(request);
-    return isUndecided(now) ? this.#orDecide(now, request) : now;
+    const decision = this.#announcer.hasListeners
+      ? this.#observe(request as AcquireRequest)
+      : this.#decide(request as AcquireRequest);
+    return decision as NamedDecision<Names> | Promise<NamedDecision<Names>>;
   }
 
   /**
@@ -179,13 +178,13 @@ export class RateLimiter<Names extends string = string> {
     if (typeof work !== "function") {
       throw new ValidationError("work", work, `expected a function, got ${show(work)}`);
     }
-    if (!this.#announcer.isHeard) {
+    if (!this.#announcer.hasListeners) {
       const decision = this[TRY_NOW](request);
       return this.#work(isUndecided(decision) ? await decision : decision, request, work);
     }
     const call = this.#announcer.begin(request as AcquireRequest);
-    const decision = await this.#observe(request, call);
-    return call.run(() => this.#work(decision, request, work));
+    const decision = await this.#observe(request as AcquireRequest, call);
+    return call.run(() => this.#work(decision as NamedDecision<Names>, request, work));
   }
 
   async #work<T>(
@@ -210,26 +209,26 @@ export class RateLimiter<Names extends string = string> {
     return result;
   }
 
-  /** The limits as they are: own entity, then the parents it cascades to. */
+  /** Returns the limits as they are: own entity, then the parents it cascades to. */
   async status(request: StatusRequest): Promise<LimitStatus[]> {
-    const { legs, balancesMilli } = await this.#look(request);
+    const { legs, balancesMilli } = await this.#read(request);
     return statusesOf(legs, balancesMilli);
   }
 
-  /** The most an acquire could take now, per limit: the smallest of own entity and ancestors. */
+  /** Returns the most an acquire could consume now, per limit, of own entity and ancestors. */
   async available(request: StatusRequest): Promise<AmountRecord<Names>> {
-    const { legs, balancesMilli } = await this.#look(request);
+    const { legs, balancesMilli } = await this.#read(request);
     return smallestOf(legs, balancesMilli) as AmountRecord<Names>;
   }
 
-  /** Seconds until `needed` would be granted; `Infinity` when it never fits. */
+  /** Returns the seconds until `needed` would be granted; `Infinity` when it never fits. */
   async timeUntilAvailable(
     request: StatusRequest & { readonly needed: Amounts<Names> },
   ): Promise<number> {
     checkFields("request", request, ["entityId", "resource", "limits", "needed"]);
     const { needed, ...target } = request;
     const amounts = checkAmounts("needed", needed as Amounts, 0);
-    const { legs, balancesMilli } = await this.#look(target, amounts);
+    const { legs, balancesMilli } = await this.#read(target, amounts);
     return Math.max(
       0,
       ...statusesOf(legs, balancesMilli).map((status) => status.retryAfterSeconds),
@@ -266,21 +265,6 @@ export class RateLimiter<Names extends string = string> {
     return this.#acquirer;
   }
 
-  /** Decides on the fast path: no request waits and nothing has to be read. */
-  #decideNow(request: AcquireRequest<Names>, acquireId?: string): FastDecision<Names> {
-    if (this.#closed || !this.#queues.isEmpty) return undefined;
-    const decision = this.#acquirer.attemptNow(request as AcquireRequest, acquireId);
-    return decision as FastDecision<Names>;
-  }
-
-  /** The slow path, where the fast one came to nothing. */
-  async #orDecide(
-    now: Promise<NamedDecision<Names> | undefined>,
-    request: AcquireRequest<Names>,
-  ): Promise<NamedDecision<Names>> {
-    return (await now) ?? this.#decide(request);
-  }
-
   get #isClosed(): boolean {
     return this.#closed || this.repository[INTERNALS].buckets.closed.aborted;
   }
@@ -291,58 +275,54 @@ export class RateLimiter<Names extends string = string> {
     await lease.commit().catch((cause) => this.#acquirer.warnNotAdjusted(request, cause));
   }
 
-  /** Decides as an acquire does that nothing listens to, and tells what came of it. */
+  /** Decides, and reports the outcome to listeners. */
   #observe(
-    request: AcquireRequest<Names>,
-    call = this.#announcer.begin(request as AcquireRequest),
-  ): NamedDecision<Names> | Promise<NamedDecision<Names>> {
-    const decideNow = () => this.#decideNow(request, call.acquireId);
-    // A subscriber that runs the acquire in a context of its own gets a promise.
-    const now = call.within === undefined ? call.watchNow(decideNow) : undefined;
-    if (now !== undefined && !isUndecided(now)) return this.#told(now, call);
-    const decide = async () => this.#observed(await (now ?? decideNow()), request, call);
-    return call.run(() => call.watch(decide));
+    request: AcquireRequest,
+    call = this.#announcer.begin(request),
+  ): Decided | Promise<Decided> {
+    return call.watch(() => {
+      const decision = this.#decide(request, call);
+      return isUndecided(decision)
+        ? decision.then((later) => call.decided(later))
+        : call.decided(decision);
+    });
   }
 
-  async #observed(
-    now: NamedDecision<Names> | undefined,
-    request: AcquireRequest<Names>,
-    call: ObservedCall,
-  ): Promise<NamedDecision<Names>> {
-    return this.#told(now ?? (await this.#decide(request, call)), call);
-  }
-
-  #told(decision: NamedDecision<Names>, call: ObservedCall): NamedDecision<Names> {
-    // A decision on the fast path is an attempt too.
-    if (call.attempts === 0) call.attempt();
-    if (decision.granted) call.granted(decision.lease as Lease);
-    else call.refused(decision, this.#acquirer.isLocal(decision));
-    return decision;
-  }
-
-  /** The slow path; no promise where cached states refuse the call. */
-  #decide(
-    request: AcquireRequest<Names>,
-    call?: ObservedCall,
-  ): NamedDecision<Names> | Promise<NamedDecision<Names>> {
+  /** Decides a request: at once where it is an ordinary call and no other call waits. */
+  #decide(request: AcquireRequest, call?: ObservedCall): Decided | Promise<Decided> {
     try {
-      const checked = checkAcquireRequest(request as AcquireRequest);
-      checked.signal?.throwIfAborted();
-      this.#refuseClosed();
-      const decision = this.#attempt(checked, call);
-      if (isUndecided(decision)) return this.#settle(decision, checked, call);
-      return decision as NamedDecision<Names>;
+      const mayDecide = !this.#closed && this.#queues.isEmpty;
+      const now = mayDecide ? this.#acquirer.tryNow(request, call?.acquireId) : undefined;
+      if (now === undefined) return this.#decideChecked(request, call);
+      return isUndecided(now) ? this.#decideLater(now, request, call) : now;
     } catch (error) {
       return Promise.reject(error as Error);
     }
   }
 
-  /** What comes of an attempt whose store fails, or whose caller has given up meanwhile. */
-  async #settle(
+  async #decideLater(
+    now: Promise<Decided | undefined>,
+    request: AcquireRequest,
+    call: ObservedCall | undefined,
+  ): Promise<Decided> {
+    return (await now) ?? this.#decideChecked(request, call);
+  }
+
+  /** Decides on the slow path, by all that a request may say. */
+  #decideChecked(request: AcquireRequest, call?: ObservedCall): Decided | Promise<Decided> {
+    const checked = checkAcquireRequest(request);
+    checked.signal?.throwIfAborted();
+    this.#refuseClosed();
+    const decision = this.#inTurn(checked, call);
+    return isUndecided(decision) ? this.#answerOf(decision, checked, call) : decision;
+  }
+
+  /** Applies `onUnavailable` when the store fails; refunds when the caller has aborted by then. */
+  async #answerOf(
     attempt: Promise<Decided>,
     checked: CheckedRequest,
     call?: ObservedCall,
-  ): Promise<NamedDecision<Names>> {
+  ): Promise<Decided> {
     const { signal } = checked;
     let decision: Decided;
     try {
@@ -357,11 +337,11 @@ export class RateLimiter<Names extends string = string> {
       await decision.lease.rollback();
       throw signal.reason;
     }
-    return decision as NamedDecision<Names>;
+    return decision;
   }
 
-  /** Decides in time, or throws `RateLimiterUnavailable`; behind those that wait already. */
-  #attempt(checked: CheckedRequest, call?: ObservedCall): Decided | Promise<Decided> {
+  /** Attempts an acquire behind the calls that wait already, and waits as long as it may. */
+  #inTurn(checked: CheckedRequest, call?: ObservedCall): Decided | Promise<Decided> {
     const queues = this.#queues;
     if (checked.maxWaitMs === 0 && queues.isEmpty) {
       call?.attempt();
@@ -371,27 +351,27 @@ export class RateLimiter<Names extends string = string> {
       call?.attempt();
       return this.#acquirer.attempt(checked, call?.acquireId, deadline);
     };
-    const stand = (part: CheckedRequest) => queues.wait(part, attempt, () => this.#isClosed);
-    if (checked.maxWaitMs > 0 && checked.also.length === 0) return stand(checked);
+    const wait = (part: CheckedRequest) => queues.wait(part, attempt, () => this.#isClosed);
+    if (checked.maxWaitMs > 0 && checked.also.length === 0) return wait(checked);
     const behindOthers = async () => {
       if (queues.isEmpty) return attempt();
       const deadline = this.#acquirer.deadline();
       return (await queues.refusalOfAny(checked, deadline)) ?? attempt(deadline);
     };
     if (checked.maxWaitMs === 0) return behindOthers();
-    return waitForSeveral(this.repository[INTERNALS].timer, checked, behindOthers, stand);
+    return waitForSeveral(this.repository[INTERNALS].timer, checked, behindOthers, wait);
   }
 
-  async #look(
+  async #read(
     request: StatusRequest,
     needed: ReadonlyMap<string, number> = new Map(),
   ): Promise<Seen> {
     const target = checkTarget(request);
     this.#refuseClosed();
-    return this.#acquirer.look({ ...target, amounts: needed, field: "needed" });
+    return this.#acquirer.read({ ...target, amounts: needed, field: "needed" });
   }
 
-  /** Stores differ in what they do after their end; the limiter does not. */
+  /** Refuses after `close`; stores differ in what they do then, the limiter does not. */
   #refuseClosed(): void {
     if (this.#closed) throw new InfrastructureError("This limiter is closed");
   }

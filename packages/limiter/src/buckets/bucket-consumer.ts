@@ -14,6 +14,7 @@
  */
 
 import type { Deadline } from "../base/time.ts";
+import type { Limit } from "../domain/limit.ts";
 import type { Adjustment, Leg, LegOutcome, Link } from "./leg.ts";
 
 export type ConsumeResult =
@@ -34,6 +35,34 @@ export type ConsumeResult =
   /** Entities cascade otherwise than the legs say: make the legs from these links, leg by leg. */
   | { readonly outcome: "relinked"; readonly links: readonly Link[] };
 
+/** A request as the caller wrote it, for a call that may be ordinary. */
+export interface PlainRequest {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly consume: Readonly<Record<string, number>>;
+  /** Checked limits of the call; absent: the stored limits. */
+  readonly limits?: readonly Limit[] | undefined;
+}
+
+/** A consume that was decided at once. */
+export interface Outcome {
+  readonly granted: boolean;
+  readonly entityId: string;
+  readonly resource: string;
+  readonly legs: readonly Leg[];
+  readonly outcomes: readonly LegOutcome[];
+  /** Leg by leg: after a grant, what is left; else what there is. */
+  readonly balancesMilli: readonly (readonly number[])[];
+}
+
+/** How long the limits of a call stay as they are, as far as the limit cache knows. */
+export interface KnownLimits {
+  /** The generation of the cache: in another one there may be other limits. */
+  readonly generation: number;
+  /** Epoch milliseconds at which they have to be read again. */
+  readonly untilMs: number;
+}
+
 export interface BucketCallOptions {
   /** When the call ends, retries included; the store's own setting when absent. */
   readonly deadline?: Deadline;
@@ -47,6 +76,8 @@ export interface LinkOptions extends BucketCallOptions {
 }
 
 export interface ConsumeOptions extends BucketCallOptions {
+  /** Present when all limits are cached: calls by the same limits may then be ordinary. */
+  readonly known?: KnownLimits | undefined;
   /** `false`: read each bucket before consuming, instead of trusting its cached state. */
   readonly speculative?: boolean;
   /** A consume that still waits for others leaves when the signal aborts. */
@@ -62,18 +93,30 @@ export interface BucketConsumer {
   readonly closed: AbortSignal;
   /** Version of parent links; incremented when this process changes one. */
   readonly relinks: number;
+  /**
+   * Decides an ordinary call at once, by the limits of a call that was granted before, in the same
+   * generation of the limit cache. A promise: together with other calls of this turn. `undefined`,
+   * with nothing done: not ordinary, use `consume`. `ignoresMissing` passes over names that the
+   * entity has no limit for.
+   */
+  tryNow(
+    request: PlainRequest,
+    generation: number,
+    ignoresMissing: boolean,
+  ): Outcome | Promise<Outcome | undefined> | undefined;
   /** Returns the parent link of an entity, from its bucket or its record. */
   linkOf(entityId: string, resource: string, options?: LinkOptions): Promise<Link>;
   /** Consumes from all legs or none; no promise where cached states refuse. */
   consume(legs: readonly Leg[], options?: ConsumeOptions): ConsumeResult | Promise<ConsumeResult>;
   /**
    * Never refuses. A bucket that has expired is created again where something is consumed, unless
-   * its entity or namespace was deleted; a refund to a bucket that is gone does nothing.
+   * its entity or namespace was deleted; a refund to a bucket that is gone does nothing. Returns
+   * `undefined` when it is written already, as in `refund`.
    */
-  adjust(adjustment: Adjustment, options?: BucketCallOptions): Promise<void>;
+  adjust(adjustment: Adjustment, options?: BucketCallOptions): Promise<void> | undefined;
   /** Refunds, and never throws: a failure is repeated, then reported as a warning. */
-  refund(adjustment: Adjustment, options?: BucketCallOptions): Promise<void>;
-  /** The balances of each leg, shards summed; a bucket that is not there is full. */
+  refund(adjustment: Adjustment, options?: BucketCallOptions): Promise<void> | undefined;
+  /** Returns the balances of each leg, shards summed; a bucket that is not there is full. */
   read(legs: readonly Leg[], options?: BucketCallOptions): Promise<readonly (readonly number[])[]>;
   /** Waits for refunds in the background. */
   close(): Promise<void>;

@@ -6,11 +6,9 @@
 import type { UncountedUsage } from "../records/usage/usage.ts";
 import type { BucketAdmin } from "./bucket-admin.ts";
 import type { BucketConsumer } from "./bucket-consumer.ts";
-import type { FastPath } from "./fast-path.ts";
 import type { PythonStamps } from "./python-stamps.ts";
 
 export interface BucketStore extends BucketConsumer, BucketAdmin {
-  readonly fastPath: FastPath;
   /** `undefined` where clients of the Python library cannot use the store. */
   readonly pythonStamps: PythonStamps | undefined;
   /** Read by `UsageRecords` before snapshots; `undefined` where an aggregator counts usage. */

@@ -14,7 +14,7 @@ export type AmountsByName = ReadonlyMap<string, number>;
 
 type Gated = Pick<BucketConfig, "limits" | "bypass">;
 
-/** The amounts that need a balance; the given ones, unless some limit is no gate. */
+/** Returns the amounts that need a balance; the given ones, unless some limit is no gate. */
 export function gatesOf(config: Gated, amountsMilli: readonly number[]): readonly number[] {
   if (config.bypass === true) return amountsMilli.map(() => 0);
   const { limits } = config;
@@ -26,12 +26,12 @@ export function gatesOf(config: Gated, amountsMilli: readonly number[]): readonl
   return amountsMilli;
 }
 
-/** What the balances lose: nothing under bypass. */
+/** Returns the amounts that balances lose: nothing under bypass. */
 export function takenOf(config: Gated, amountsMilli: readonly number[]): readonly number[] {
   return config.bypass === true ? amountsMilli.map(() => 0) : amountsMilli;
 }
 
-/** The limits that an acquire may bring into debt; `undefined` when there is none. */
+/** Returns the limits that an acquire may bring into debt; `undefined` when there is none. */
 export function softNames({
   limits,
 }: Pick<BucketConfig, "limits">): ReadonlySet<string> | undefined {
@@ -44,7 +44,20 @@ export function softNames({
   return names;
 }
 
-/** The amounts by the names of their limits. */
+/** Returns the soft limits that were consumed from and are below zero now, each once. */
+export function overdrawnOf(
+  config: Gated,
+  amountsMilli: readonly number[],
+  balancesMilli: readonly number[],
+): ReadonlyMap<string, number> | undefined {
+  if (config.bypass === true || softNames(config) === undefined) return undefined;
+  const overdrawn = config.limits.filter(
+    ({ soft }, at) => soft && (amountsMilli[at] ?? 0) > 0 && (balancesMilli[at] as number) < 0,
+  );
+  return overdrawn.length === 0 ? undefined : new Map(overdrawn.map(({ name }) => [name, 1]));
+}
+
+/** Returns the amounts by the names of their limits. */
 export function amountsByName(
   { limits }: Pick<BucketConfig, "limits">,
   amountsMilli: readonly number[],
@@ -78,7 +91,7 @@ export function consumes(amountsMilli: readonly number[]): boolean {
   return amountsMilli.some((amount) => amount > 0);
 }
 
-/** What all of them consume together; there is one at least. */
+/** Returns what all parts consume together; there is one at least. */
 export function sumOf(
   parts: readonly { readonly amountsMilli: readonly number[] }[],
 ): readonly number[] {

@@ -4,10 +4,8 @@
  * the passage when the response has ended.
  */
 
-import type { AcquireRequest } from "../acquire/acquire-request.ts";
-import type { Amounts } from "../acquire/amounts.ts";
+import type { AcquireRequest, Amounts } from "../acquire/acquire-request.ts";
 import { type Decision, isUndecided, type Refusal } from "../acquire/decision.ts";
-import { ActiveLease, ONLY_BUCKET } from "../acquire/lease/active-lease.ts";
 import type { Lease } from "../acquire/lease/lease.ts";
 import { RateLimiter, TRY_NOW } from "../acquire/rate-limiter.ts";
 import { show } from "../domain/check.ts";
@@ -27,7 +25,7 @@ import {
 } from "./answer.ts";
 import { Clients, type Reading } from "./clients.ts";
 import { type HttpEvent, Reporter } from "./events.ts";
-import { draftOfGrant, type Header, headersOf, ownStatuses, TELLS_TIME } from "./headers.ts";
+import { type Header, headersOf, ownStatuses, TELLS_TIME } from "./headers.ts";
 import type { CheckedOptions } from "./options.ts";
 import { addPassage, Passage, type PassageRules, type Target, turnBackAll } from "./passage.ts";
 
@@ -69,8 +67,6 @@ export class Gate<R extends object, C = undefined> {
   readonly #isPlain: boolean;
   /** Whether a header needs the time, which is not free. */
   readonly #tellsTime: boolean;
-  /** Whether the headers are those of the newest draft, as they are by default. */
-  readonly #isDraft: boolean;
   #limiter: RateLimiter | undefined;
   #rules: PassageRules | undefined;
 
@@ -80,7 +76,6 @@ export class Gate<R extends object, C = undefined> {
     this.#reporter = new Reporter(options.events);
     this.#waits = options.maxWaitSeconds > 0 && !options.observes;
     this.#tellsTime = options.headers.some((style) => TELLS_TIME.includes(style));
-    this.#isDraft = options.headers.length === 1 && options.headers[0] === "draft";
     this.#isPlain =
       !this.#waits &&
       !options.observes &&
@@ -211,13 +206,8 @@ export class Gate<R extends object, C = undefined> {
     const passage = new Passage(lease, target, this.#rulesOf(limiter));
     addPassage(request, passage);
     this.#reporter.tell(lease.degraded ? "degraded" : "granted", target);
-    const headers = lease.degraded ? [DEGRADED] : this.#headersAfter(limiter, lease);
+    const headers = lease.degraded ? [DEGRADED] : this.#headers(limiter, lease);
     return { kind: "passed", headers, passage };
-  }
-
-  #headersAfter(limiter: RateLimiter, lease: Lease): readonly Header[] {
-    const bucket = this.#isDraft && lease instanceof ActiveLease ? lease[ONLY_BUCKET] : undefined;
-    return bucket === undefined ? this.#headers(limiter, lease) : draftOfGrant(bucket);
   }
 
   #rulesOf(limiter: RateLimiter): PassageRules {

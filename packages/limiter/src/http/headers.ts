@@ -3,8 +3,6 @@
  * (draft-ietf-httpapi-ratelimit-headers-10), of its older versions, and of two vendors.
  */
 
-import type { OnlyBucket } from "../buckets/fast-path.ts";
-import { floorDiv } from "../core/integers.ts";
 import type { Limit } from "../domain/limit.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 
@@ -47,22 +45,6 @@ export function headersOf(styles: readonly HeaderStyle[], source: HeaderSource):
   const [style] = styles;
   if (style !== undefined && styles.length === 1) return WRITERS[style](source);
   return styles.flatMap((each) => WRITERS[each](source));
-}
-
-/**
- * Returns what the style `draft` says of a grant. Most requests are granted by one bucket, and need
- * no statuses for it.
- */
-export function draftOfGrant(bucket: OnlyBucket): readonly Header[] {
-  const { limits } = bucket.config;
-  const { policy, names, waits } = describedBy(limits);
-  let states = "";
-  for (let at = 0; at < limits.length; at += 1) {
-    const available = floorDiv(bucket.leftMilli(at), 1000);
-    const isFull = available >= (limits[at] as Limit).capacity;
-    states += (names[at] as string) + Math.max(0, available) + (isFull ? FULL : waits[at]);
-  }
-  return [policy, { name: "ratelimit", value: states, isList: true }];
 }
 
 /** Returns the headers of one style. */

@@ -1,7 +1,11 @@
 /** The options of every HTTP adapter, checked when the middleware is made. */
 
-import { checkMissingLimits, type MissingLimits } from "../acquire/acquire-request.ts";
-import { type Amounts, checkAmounts } from "../acquire/amounts.ts";
+import {
+  type Amounts,
+  checkAmounts,
+  checkMissingLimits,
+  type MissingLimits,
+} from "../acquire/acquire-request.ts";
 import type { Refusal } from "../acquire/decision.ts";
 import { RateLimiter } from "../acquire/rate-limiter.ts";
 import { checkChoice, show } from "../domain/check.ts";

@@ -1,8 +1,8 @@
 /** Metrics of a limiter. docs/operators/monitoring.md has the list, and a test compares the two. */
 
 import type { Meter, Observable, ObservableResult } from "@opentelemetry/api";
+import { subscribe } from "../acquire/announcer.ts";
 import type { AcquireEvent, LimiterEvent } from "../acquire/events.ts";
-import { hear } from "../acquire/hear.ts";
 import type { RateLimiter } from "../acquire/rate-limiter.ts";
 import { WaitingQueues } from "../acquire/waiting/waiting-queues.ts";
 import { entryOf } from "../base/entry.ts";
@@ -55,7 +55,7 @@ export function observeMetrics(
 ): () => void {
   const instruments = new Metrics(limiter, meter, entitiesMax);
   const ends = [
-    hear(limiter, (event) => instruments.hear(event)),
+    subscribe(limiter, (event) => instruments.hear(event)),
     limiter.repository[INTERNALS].listen((call) => instruments.called(call)),
     instruments.register(),
   ];

@@ -12,8 +12,8 @@ const SWITCHES: readonly Mutant[] = [
     changes: [
       {
         file: "packages/limiter/src/acquire/legs.ts",
-        from: "if (disabledAt !== undefined) throw new ResourceDisabled",
-        to: 'if (disabledAt !== undefined && disabledAt !== "entity_default") throw new ResourceDisabled',
+        from: "if (stored.disabledAt !== undefined) {",
+        to: 'if (stored.disabledAt !== undefined && stored.disabledAt !== "entity_default") {',
       },
     ],
     world: "switched",
@@ -56,7 +56,7 @@ const MOVES: readonly Mutant[] = [
       "by then.",
     changes: [
       {
-        file: "packages/limiter/src/acquire/consume-rounds.ts",
+        file: "packages/limiter/src/acquire/acquirer.ts",
         from: "        return { legs, outcomes };",
         to: `        const parents = ((globalThis as any).parents ??= new Map());
         parents.set(legs[0]?.entityId, legs[1]?.entityId);

@@ -1,20 +1,16 @@
 /** A lease on what was consumed from buckets. */
 
 import { INSPECT, type InspectStyle, inspected } from "../../base/inspect.ts";
-import type { OnlyBucket } from "../../buckets/fast-path.ts";
 import { LeaseExpiredError, ValidationError } from "../../domain/errors/errors.ts";
 import type { LimitStatus } from "../../domain/limit-status.ts";
-import type { Amounts, AmountsByName } from "../amounts.ts";
+import type { Amounts, AmountsByName } from "../acquire-request.ts";
 import { statusesAfter } from "../decision.ts";
 import { balancesIn, type Granted, type Holding, holdingsOf, oldestShownMs } from "./holding.ts";
 import type { Lease, ResourceLease, SettledAmounts } from "./lease.ts";
 import { ENDED, LeaseHoldings } from "./lease-holdings.ts";
 import type { LeaseHost, LeaseTarget } from "./lease-host.ts";
 import { LeasePart, type PartAccess } from "./lease-part.ts";
-import { addSettled, settledDeltas } from "./settled-amounts.ts";
 
-/** Reads the bucket of a lease without its statuses, for other parts of this package. */
-export const ONLY_BUCKET = Symbol("zae-limiter.only-bucket");
 /** Reads what a lease holds, for other parts of this package. */
 export const HELD = Symbol("zae-limiter.held");
 /** Reads how old the statuses of a lease are, for other parts of this package. */
@@ -33,9 +29,6 @@ export class ActiveLease implements Lease {
   readonly #acquireId: string | undefined;
   /** Created on first use: most leases are committed unchanged. */
   #holdings: LeaseHoldings | undefined;
-  /** What `settle` has changed while there were no holdings, and whether it is written. */
-  #settledMilli: readonly number[] | undefined;
-  #isSettled = false;
   #statuses: readonly LimitStatus[] | undefined;
   #ended: "committed" | "rolled back" | undefined;
 
@@ -60,17 +53,7 @@ export class ActiveLease implements Lease {
   }
 
   /**
-   * The bucket that the acquire consumed from, as it left it; `undefined` where there are several,
-   * or where only the statuses tell.
-   *
-   * @internal
-   */
-  get [ONLY_BUCKET](): OnlyBucket | undefined {
-    return this.#granted.only;
-  }
-
-  /**
-   * When the store showed the oldest balance of its statuses; `undefined`: just now.
+   * Epoch milliseconds at which the store showed its oldest balance; `undefined`: just now.
    *
    * @internal
    */
@@ -126,8 +109,7 @@ export class ActiveLease implements Lease {
   }
 
   settle(amounts: SettledAmounts): void {
-    this.#refuseEnded();
-    if (!this.#settleOnly(amounts)) this.#own().settle(amounts);
+    this.#own().settle(amounts);
   }
 
   async flush(): Promise<void> {
@@ -138,8 +120,7 @@ export class ActiveLease implements Lease {
   commit(): Promise<void> {
     if (this.isEnded) return Promise.reject(new LeaseExpiredError());
     this.#ended = "committed";
-    if (this.#holdings === undefined && this.#writeSettled()) return ENDED;
-    return this.#held().commit();
+    return this.#holdings === undefined ? ENDED : this.#holdings.flush();
   }
 
   async rollback(): Promise<void> {
@@ -159,38 +140,17 @@ export class ActiveLease implements Lease {
     return inspected("Lease", { entityId, resource, state, consumed, degraded }, style);
   }
 
-  /** Settles the one bucket that most leases hold; false, with nothing done: for all else. */
-  #settleOnly(amounts: SettledAmounts): boolean {
-    const { only } = this.#granted;
-    if (this.#holdings !== undefined || only === undefined) return false;
-    const deltas = settledDeltas(only, amounts, this.#settledMilli);
-    if (deltas !== undefined) this.#settledMilli = deltas;
-    return deltas !== undefined;
-  }
-
-  /** Writes what was settled; false, with nothing done: where listeners or waiters hear of it. */
-  #writeSettled(): boolean {
-    const deltas = this.#settledMilli;
-    if (deltas === undefined) return true;
-    const { isHeard, isAwaited, buckets } = this.#host;
-    if (isHeard || isAwaited) return false;
-    this.#isSettled = buckets.fastPath.adjust(this.#granted.only as OnlyBucket, deltas, 0);
-    return this.#isSettled;
-  }
-
   #held(): LeaseHoldings {
-    this.#holdings ??= this.#hold();
+    this.#holdings ??= new LeaseHoldings(
+      this.#host,
+      this.#target,
+      this.#acquireId,
+      holdingsOf(this.#granted),
+    );
     return this.#holdings;
   }
 
-  #hold(): LeaseHoldings {
-    const holdings = holdingsOf(this.#granted);
-    const deltas = this.#settledMilli;
-    if (deltas !== undefined) addSettled(holdings[0] as Holding, deltas, this.#isSettled);
-    return new LeaseHoldings(this.#host, this.#target, this.#acquireId, holdings);
-  }
-
-  /** The resource that was acquired first. */
+  /** Returns the part of the resource that was acquired first. */
   #own(): LeasePart<ActiveLease> {
     return this.#partOf(this.#target);
   }
@@ -205,7 +165,7 @@ export class ActiveLease implements Lease {
       if (granted !== undefined) this.#held().add(holdingsOf(granted));
       return granted !== undefined;
     }
-    // The lease has ended meanwhile: what came too late is refunded at once.
+    // The lease has ended by now: what came too late is refunded at once.
     if (granted !== undefined) await this.#held().refundLate(holdingsOf(granted));
     throw new LeaseExpiredError();
   }

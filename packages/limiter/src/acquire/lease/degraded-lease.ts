@@ -3,7 +3,7 @@
 import { INSPECT, type InspectStyle, inspected } from "../../base/inspect.ts";
 import { LeaseExpiredError } from "../../domain/errors/errors.ts";
 import type { LimitStatus } from "../../domain/limit-status.ts";
-import { type Amounts, checkAmounts, readCorrections } from "../amounts.ts";
+import { type Amounts, checkAmounts, readCorrections } from "../acquire-request.ts";
 import type { Lease, ResourceLease, SettledAmounts } from "./lease.ts";
 
 export class DegradedLease implements Lease {

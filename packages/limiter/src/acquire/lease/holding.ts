@@ -1,19 +1,16 @@
-/** What a lease holds of the buckets it consumed from, and where refunds go. */
+/** The parts of buckets that a lease holds, and where refunds go. */
 
-import type { OnlyBucket } from "../../buckets/fast-path.ts";
 import type { Adjustment, BucketConfig, Leg, LegOutcome, ShardPart } from "../../buckets/leg.ts";
 
 /** Consumes that were granted, leg by leg. */
 export interface Granted {
   readonly legs: readonly Leg[];
   readonly outcomes: readonly LegOutcome[];
-  /** What is left, leg by leg, where it is known without the outcomes. */
+  /** Balances that are left, leg by leg, where they are known without the outcomes. */
   readonly balancesMilli?: readonly (readonly number[])[];
-  /** The bucket, where it is known to be the only one: then no leg and no outcome is needed. */
-  readonly only?: OnlyBucket;
 }
 
-/** Returns what is left, leg by leg. */
+/** Returns the balances that are left, leg by leg. */
 export function balancesIn(granted: Granted): readonly (readonly number[])[] {
   return granted.balancesMilli ?? granted.outcomes.map((outcome) => outcome.balancesMilli);
 }
@@ -27,7 +24,7 @@ export function oldestShownMs({ outcomes }: Granted): number | undefined {
   return oldestMs;
 }
 
-/** What the lease holds of one shard of one bucket. */
+/** The part that a lease holds of one shard of one bucket. */
 export interface Holding {
   readonly entityId: string;
   readonly resource: string;
@@ -45,8 +42,6 @@ export interface Holding {
 }
 
 export function holdingsOf(granted: Granted): Holding[] {
-  const { only } = granted;
-  if (only !== undefined) return [holdingOf(only, 0, only.amountsMilli)];
   const { legs, outcomes } = granted;
   const parts = outcomes[0]?.parts;
   // Nearly always there is one, and a list that grows by `push` reserves room for seventeen.
@@ -69,7 +64,7 @@ function holdingOf(
   return { entityId, resource, shard, config, heldMilli, pendingMilli, unsureMilli: [] };
 }
 
-/** Most buckets have one limit or two. */
+/** Returns a list of zeros. Most buckets have one limit or two. */
 function zeros(count: number): number[] {
   if (count === 1) return [0];
   return count === 2 ? [0, 0] : new Array<number>(count).fill(0);
@@ -118,13 +113,13 @@ export function addPending(holdings: readonly Holding[], name: string, deltaMill
   }
 }
 
-/** Where the holding has a limit; -1 where it has none of that name. */
+/** Returns the index of a limit; -1 where the holding has none of that name. */
 export function limitAt({ config: { limits } }: Holding, name: string): number {
   for (let at = 0; at < limits.length; at += 1) if (limits[at]?.name === name) return at;
   return -1;
 }
 
-/** The first of the holdings that has a limit, and where. */
+/** Finds the first of the holdings that has a limit, and its index. */
 export function placeOf(
   holdings: readonly Holding[],
   name: string,
@@ -136,17 +131,17 @@ export function placeOf(
   return undefined;
 }
 
-/** What is counted of a limit, or will be. */
+/** Returns the milli-tokens of a limit that are counted, or will be. */
 export function countedMilli({ heldMilli, pendingMilli }: Holding, at: number): number {
   return (heldMilli[at] ?? 0) + (pendingMilli[at] ?? 0);
 }
 
-/** What the caller has used of a limit. */
+/** Returns the milli-tokens of a limit that the caller has used. */
 export function usedMilli(holding: Holding, at: number): number {
   return countedMilli(holding, at) + (holding.unsureMilli[at] ?? 0);
 }
 
-/** Sums by limit name. */
+/** Sums amounts by limit name. */
 export function sumsOf(
   holdings: readonly Holding[],
   milliOf: (holding: Holding, at: number) => number,
@@ -160,7 +155,7 @@ export function sumsOf(
   return sums;
 }
 
-/** Tokens by limit name. Shards hold parts of tokens: only their sum is whole. */
+/** Returns tokens by limit name. Shards hold parts of tokens: only their sum is whole. */
 export function tokensOf(
   holdings: readonly Holding[],
   milliOf: (holding: Holding, at: number) => number,
@@ -179,7 +174,7 @@ export function tokensOf(
   return tokens;
 }
 
-/** What the store has written for the holding. */
+/** Returns the milli-tokens that the store has written for the holding. */
 export function writtenMilli({ heldMilli }: Holding, at: number): number {
   return heldMilli[at] ?? 0;
 }
@@ -210,7 +205,7 @@ export function adjustmentOf(
   return { entityId, resource, shard, config, deltasMilli };
 }
 
-/** Amounts are aligned with limits, so the limits must be the same by name. */
+/** Whether two holdings are of one shard, and their amounts are of the same limits. */
 export function sameBucket(left: Holding, right: Holding): boolean {
   const names = right.config.limits;
   return (

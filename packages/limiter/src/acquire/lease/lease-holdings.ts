@@ -1,4 +1,4 @@
-/** What a lease holds of its buckets, and the writes that correct or refund it. */
+/** Writes corrections and refunds of the parts of buckets that a lease holds. */
 
 import { floorDiv } from "../../core/integers.ts";
 import { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
@@ -16,7 +16,7 @@ import {
 } from "./holding.ts";
 import type { LeaseHost, LeaseTarget } from "./lease-host.ts";
 
-/** What ending a lease returns when nothing had to be waited for. */
+/** The promise of a lease that ends without waiting for anything. */
 export const ENDED: Promise<void> = Promise.resolve();
 
 export class LeaseHoldings {
@@ -41,7 +41,7 @@ export class LeaseHoldings {
     this.#acquireId = acquireId;
   }
 
-  /** What is held of one shard is one holding, so that it is settled by one write. */
+  /** Adds holdings. Those of one shard become one, so that one write corrects it. */
   add(more: readonly Holding[]): void {
     for (const taken of more) {
       const same = this.all.find((holding) => sameBucket(holding, taken));
@@ -53,14 +53,9 @@ export class LeaseHoldings {
     }
   }
 
-  /** Writes what was adjusted so far. */
+  /** Writes what was adjusted so far; `ENDED` when that is done already. */
   flush(): Promise<void> {
     return this.#inTurn(() => this.#writePending());
-  }
-
-  /** Writes what was adjusted, without a promise of its own where that is possible. */
-  commit(): Promise<void> {
-    return this.#lastWrite === undefined && this.#adjustNow() ? ENDED : this.flush();
   }
 
   /** Refunds everything. */
@@ -78,102 +73,89 @@ export class LeaseHoldings {
 
   /** Refunds what was consumed for the lease and is not among its holdings. */
   async refundLate(holdings: readonly Holding[]): Promise<void> {
-    this.#tellRefund(holdings);
+    this.#reportRefund(holdings);
     const due = holdings.filter(({ heldMilli }) => heldMilli.some((held) => held !== 0));
-    const refunds = due.map((holding) => {
+    const refunds = due.map(async (holding) => {
       const deltasMilli = holding.heldMilli.map((held) => -held);
       return this.#host.buckets.refund(adjustmentOf(holding, deltasMilli));
     });
     await Promise.all(refunds);
-    this.#tellRefunded(due, 1);
+    this.#reportRefunded(due, 1);
   }
 
-  /** One after the other, whether those before went well or not. */
-  #inTurn(write: () => Promise<void>): Promise<void> {
+  /** Writes after the write under way, whether that succeeds or not. */
+  #inTurn(write: () => Promise<void> | undefined): Promise<void> {
     const written = this.#lastWrite === undefined ? write() : this.#lastWrite.then(write);
+    if (written === undefined) return ENDED;
     this.#lastWrite = written.catch(() => {});
     return written;
   }
 
-  async #writePending(): Promise<void> {
+  #writePending(): Promise<void> | undefined {
     const due = this.all.filter(isPending);
+    if (due.length === 0) return undefined;
     const deltas = due.map((holding) => heldAs(holding, [...holding.pendingMilli]));
-    const [only] = due;
-    if (only !== undefined && due.length === 1) return this.#writeOnly(only, deltas);
-    const results = await Promise.allSettled(due.map((holding) => this.#writeOne(holding)));
-    this.#tellRefunded(deltas, -1);
-    this.#tellAdjusted(deltas.filter((_, at) => isWritten(results[at])));
-    for (const result of results) if (result.status === "rejected") throw result.reason;
+    const results = due.map((holding) => this.#write(holding));
+    if (!results.every((result) => result === true)) return this.#reportLater(results, deltas);
+    this.#reportRefunded(deltas, -1);
+    this.#reportAdjusted(deltas);
+    return undefined;
   }
 
-  /** Writes what is pending without a promise, where the bucket is in this process. */
-  #adjustNow(): boolean {
-    const holdings = this.all;
-    const holding = holdings[0];
-    if (holding === undefined || holdings.length > 1) return !holdings.some(isPending);
-    if (!isPending(holding)) return true;
-    const { pendingMilli, heldMilli } = holding;
-    if (!this.#host.buckets.fastPath.adjust(holding, pendingMilli, 0)) return false;
-    if (this.#host.isHeard || this.#host.isAwaited) {
-      const deltas = [heldAs(holding, pendingMilli)];
-      this.#tellRefunded(deltas, -1);
-      this.#tellAdjusted(deltas);
-    }
-    for (let at = 0; at < pendingMilli.length; at += 1) {
-      add(heldMilli, at, pendingMilli[at] as number);
-      pendingMilli[at] = 0;
-    }
+  async #reportLater(
+    results: readonly (true | Promise<boolean>)[],
+    deltas: readonly Holding[],
+  ): Promise<void> {
+    const ended = await Promise.allSettled(results.map(async (result) => result));
+    this.#reportRefunded(deltas, -1);
+    this.#reportAdjusted(deltas.filter((_, at) => isWritten(ended[at])));
+    for (const result of ended) if (result.status === "rejected") throw result.reason;
+  }
+
+  /** Writes what is pending of a holding; `true` where the store has done it already. */
+  #write(holding: Holding): true | Promise<boolean> {
+    const deltasMilli = [...holding.pendingMilli];
+    const adjustment = adjustmentOf(holding, deltasMilli);
+    const { buckets } = this.#host;
+    // A refund may be repeated, so it goes the way that never fails.
+    const isRefund = deltasMilli.every((delta) => delta <= 0);
+    const written = isRefund ? buckets.refund(adjustment) : buckets.adjust(adjustment);
+    if (written !== undefined) return this.#settleLater(written, holding, deltasMilli);
+    settle(holding, deltasMilli, holding.heldMilli);
     return true;
   }
 
-  /** The same for one holding, which is what most leases have. */
-  async #writeOnly(holding: Holding, deltas: readonly Holding[]): Promise<void> {
-    let isDone = false;
-    try {
-      isDone = await this.#writeOne(holding);
-    } finally {
-      this.#tellRefunded(deltas, -1);
-      if (isDone) this.#tellAdjusted(deltas);
-    }
-  }
-
   /** Returns whether it was written; throws where the caller must know that it was not. */
-  async #writeOne(holding: Holding): Promise<boolean> {
-    const deltasMilli = [...holding.pendingMilli];
-    const settle = (taken: number[]) => {
-      deltasMilli.forEach((delta, at) => {
-        add(delta > 0 ? taken : holding.heldMilli, at, delta);
-        add(holding.pendingMilli, at, -delta);
-      });
-    };
-    const adjustment = adjustmentOf(holding, deltasMilli);
+  async #settleLater(
+    written: Promise<void>,
+    holding: Holding,
+    deltasMilli: readonly number[],
+  ): Promise<boolean> {
     try {
-      // Giving back may be repeated, so it goes the way that never fails.
-      if (deltasMilli.every((delta) => delta <= 0)) await this.#host.buckets.refund(adjustment);
-      else await this.#host.buckets.adjust(adjustment);
-      settle(holding.heldMilli);
+      await written;
+      settle(holding, deltasMilli, holding.heldMilli);
       return true;
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
       // A write whose outcome is unknown is neither repeated nor taken back.
-      if (!error.nothingWritten) settle(holding.unsureMilli);
+      if (!error.nothingWritten) settle(holding, deltasMilli, holding.unsureMilli);
       if (!this.#host.adjustmentFailed(this.#target, error)) throw error;
       return false;
     }
   }
 
-  #tellRefund(holdings: readonly Holding[]): void {
-    if (!this.#host.isHeard) return;
+  #reportRefund(holdings: readonly Holding[]): void {
+    if (!this.#host.hasListeners) return;
     const facts = this.#facts(holdings);
-    this.#host.tell({ type: "restored", ...facts, reason: "rollback" });
+    this.#host.emit({ type: "restored", ...facts, reason: "rollback" });
   }
 
-  #tellAdjusted(deltas: readonly Holding[]): void {
-    if (!this.#host.isHeard || deltas.length === 0) return;
-    this.#host.tell({ type: "adjusted", ...this.#facts(deltas) });
+  #reportAdjusted(deltas: readonly Holding[]): void {
+    if (!this.#host.hasListeners || deltas.length === 0) return;
+    this.#host.emit({ type: "adjusted", ...this.#facts(deltas) });
   }
 
-  /** What an event tells of the lease, with the amounts of the entity itself. */
+  /** Returns the fields of an event, with the amounts of the entity itself. */
   #facts(holdings: readonly Holding[]) {
     const { entityId, resource } = this.#target;
     const isOwn = (holding: Holding) =>
@@ -185,8 +167,8 @@ export class LeaseHoldings {
     return { acquireId: this.#acquireId, entityId, resource, amounts };
   }
 
-  /** Parts of tokens, of shards, are worth telling only as far as they add up. */
-  #tellRefunded(holdings: readonly Holding[], sign: 1 | -1): void {
+  /** Reports refunded tokens to waiters; parts of tokens, of shards, only where they add up. */
+  #reportRefunded(holdings: readonly Holding[], sign: 1 | -1): void {
     if (!this.#host.isAwaited) return;
     for (const some of byBucket(holdings)) {
       const { entityId, resource } = some[0] as Holding;
@@ -198,6 +180,14 @@ export class LeaseHoldings {
       if (tokens.size > 0) this.#host.refunded({ entityId, resource }, tokens);
     }
   }
+}
+
+/** Moves amounts that were pending: those that consume more to `consumed`, refunds to the held. */
+function settle(holding: Holding, deltasMilli: readonly number[], consumed: number[]): void {
+  deltasMilli.forEach((delta, at) => {
+    add(delta > 0 ? consumed : holding.heldMilli, at, delta);
+    add(holding.pendingMilli, at, -delta);
+  });
 }
 
 function isPending({ pendingMilli }: Holding): boolean {

@@ -1,18 +1,17 @@
-/** What a lease was granted for, and what all leases of a limiter have in common. */
+/** The target of a lease, and the parts that all leases of a limiter have in common. */
 
 import type { BucketStore } from "../../buckets/bucket-store.ts";
 import type { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import type { OnUnavailable } from "../../domain/errors/unavailability.ts";
 import type { Limit } from "../../domain/limit.ts";
-import type { MissingLimits } from "../acquire-request.ts";
-import type { AmountsByName } from "../amounts.ts";
+import type { AmountsByName, MissingLimits } from "../acquire-request.ts";
 import type { LeaseWarning, LimiterEvent } from "../events.ts";
 import type { Granted } from "./holding.ts";
 
 /** Reads the host of the leases of a limiter, for other parts of this package. */
 export const LEASE_HOST = Symbol("zae-limiter.lease-host");
 
-/** What a lease consumes from. */
+/** The bucket that a lease consumes from, and options of its request. */
 export interface LeaseTarget {
   readonly entityId: string;
   readonly resource: string;
@@ -21,7 +20,7 @@ export interface LeaseTarget {
   readonly missingLimits?: MissingLimits | undefined;
 }
 
-/** What leases have in common. */
+/** The limiter, as its leases use it. */
 export interface LeaseHost {
   readonly buckets: BucketStore;
   /** Consumes more of the target, or throws; `undefined`: an outage let it pass uncounted. */
@@ -30,14 +29,14 @@ export interface LeaseHost {
     amounts: AmountsByName,
     acquireId: string | undefined,
   ): Promise<Granted | undefined>;
-  /** What to do when an adjustment cannot be written: `true` lets it pass with a warning. */
+  /** Decides about an adjustment that cannot be written: `true` lets it pass with a warning. */
   adjustmentFailed(target: LeaseTarget, cause: RateLimiterUnavailable): boolean;
   /** Whether an event would reach a listener. */
-  readonly isHeard: boolean;
-  /** Whether a call waits for tokens, so that refunds are worth telling. */
+  readonly hasListeners: boolean;
+  /** Whether a call waits for tokens, so that refunds have to be reported. */
   readonly isAwaited: boolean;
-  tell(event: LimiterEvent): void;
-  /** So many whole tokens of a bucket were given back. */
+  emit(event: LimiterEvent): void;
+  /** Reports whole tokens that were refunded to a bucket. */
   refunded(bucket: { entityId: string; resource: string }, tokens: AmountsByName): void;
   /** Refuses names that none of the limits has, unless the target ignores those. */
   checkNames(
@@ -46,6 +45,6 @@ export interface LeaseHost {
     amounts: AmountsByName,
     limits: readonly Limit[],
   ): void;
-  /** Tells of amounts that could not be applied as they were given. */
+  /** Warns of amounts that could not be applied as they were given. */
   warn(warning: LeaseWarning): void;
 }

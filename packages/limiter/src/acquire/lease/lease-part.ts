@@ -3,7 +3,12 @@
 import { checkInteger, TOKENS_MAX } from "../../domain/check.ts";
 import { ValidationError } from "../../domain/errors/errors.ts";
 import type { LimitStatus } from "../../domain/limit-status.ts";
-import { type Amounts, type AmountsByName, checkAmounts, readCorrections } from "../amounts.ts";
+import {
+  type Amounts,
+  type AmountsByName,
+  checkAmounts,
+  readCorrections,
+} from "../acquire-request.ts";
 import {
   add,
   addPending,

@@ -3,7 +3,7 @@
 /** What a grant returns: the right to use what was consumed, and to correct it afterwards. */
 
 import type { LimitStatus } from "../../domain/limit-status.ts";
-import type { Amounts } from "../amounts.ts";
+import type { Amounts } from "../acquire-request.ts";
 
 /** Final amounts; an absent one keeps what was consumed. */
 export type SettledAmounts<Names extends string = string> = Readonly<

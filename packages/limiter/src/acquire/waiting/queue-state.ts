@@ -5,8 +5,7 @@ import { floorDiv } from "../../core/integers.ts";
 import type { Limit } from "../../domain/limit.ts";
 import { type LimitStatus, secondsUntilFull } from "../../domain/limit-status.ts";
 import { bucketId } from "../../records/keys.ts";
-import type { CheckedRequest } from "../acquire-request.ts";
-import type { AmountsByName } from "../amounts.ts";
+import type { AmountsByName, CheckedRequest } from "../acquire-request.ts";
 import { Refusal } from "../decision.ts";
 
 /** The parts of a call that a queue needs. */

@@ -6,7 +6,7 @@
  * need: it is not held up by a limit that it does not consume.
  */
 
-import type { AmountsByName } from "../amounts.ts";
+import type { AmountsByName } from "../acquire-request.ts";
 
 /** A waiter, as far as its place is concerned. */
 export interface Laned extends Ticketed {

@@ -8,8 +8,7 @@
 
 import type { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import type { LimitStatus } from "../../domain/limit-status.ts";
-import type { CheckedRequest } from "../acquire-request.ts";
-import type { AmountsByName } from "../amounts.ts";
+import type { AmountsByName, CheckedRequest } from "../acquire-request.ts";
 import { type Refusal, shownAtMsOf } from "../decision.ts";
 import { oldestFresh, type QueueRequest, QueueState } from "./queue-state.ts";
 import { addAmounts, byTicket, WaiterLanes } from "./waiter-lanes.ts";

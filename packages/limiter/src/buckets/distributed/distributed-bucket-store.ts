@@ -23,7 +23,6 @@ import type {
 } from "../bucket-consumer.ts";
 import type { BucketStore } from "../bucket-store.ts";
 import type { BucketWarning } from "../bucket-warning.ts";
-import { NO_FAST_PATH } from "../fast-path.ts";
 import { type Adjustment, type BucketConfig, type Leg, type Link, refundOf } from "../leg.ts";
 import { changedLinks, linkChange, linkTests } from "../link.ts";
 import { BucketOperations } from "./admin/bucket-operations.ts";
@@ -69,7 +68,6 @@ export interface DistributedBucketStoreOptions extends BucketRules {
 
 export class DistributedBucketStore implements BucketStore {
   readonly embedded = false;
-  readonly fastPath = NO_FAST_PATH;
   readonly pythonStamps: BucketStamps | undefined;
   /** The aggregator counts usage, from the changes of the store. */
   readonly uncountedUsage = undefined;
@@ -144,6 +142,11 @@ export class DistributedBucketStore implements BucketStore {
 
   linkOf(entityId: string, resource: string, options: LinkOptions = {}): Promise<Link> {
     return this.#links.linkOf({ entityId, resource }, options, this.#deadline(options));
+  }
+
+  /** Decides nothing: the buckets are elsewhere. */
+  tryNow(): undefined {
+    return undefined;
   }
 
   consume(

@@ -1,13 +1,14 @@
-/** A bucket as text in one SQLite column: a short array, as every acquire writes it. */
+/** A bucket as text in one column or attribute: a short array, as every acquire writes it. */
 
 import type { Rate } from "../../core/bucket.ts";
 import { DamagedRecordError } from "../../domain/errors/errors.ts";
-import type { EmbeddedBucket, EmbeddedLimit } from "./embedded-bucket.ts";
-import type { Build } from "./packed-bucket.ts";
+import type { LimitSource } from "../leg.ts";
+import { Bucket, Build, numbersFor } from "./bucket.ts";
+import { type Numbers, STRIDE } from "./limit-numbers.ts";
 
 type Row = [
   version: number,
-  source: EmbeddedBucket["source"],
+  source: LimitSource,
   cascade: 0 | 1,
   parentId: string | null,
   limits: LimitRow[],
@@ -15,35 +16,17 @@ type Row = [
   events: number,
 ];
 
+/** The numbers are those of `limit-numbers.ts`; a total beyond 2^53 is text. */
 type LimitRow = [
   name: string,
   capacityMilli: number,
   refillMilli: number,
   periodMs: number,
-  tokensMilli: number,
-  refilledAtMs: number,
-  remainder: number,
-  /** Text beyond 2^53. */
-  consumedMilli: number | string,
-  countedMilli: number | string,
+  ...numbers: (number | string)[],
 ];
 
-/** A bucket as a row needs it; the totals of each limit stand one after the other. */
-interface RowParts {
-  readonly build: Pick<Build, "version" | "source" | "names" | "rates">;
-  readonly link: EmbeddedBucket["link"];
-  readonly usageHour: number;
-  readonly events: number;
-}
-
-/** How many numbers a limit has: tokens, refill time, remainder, consumed and counted. */
-export const STRIDE = 5;
-
-/** The only place that writes a row: two texts of one bucket must be the same to the byte. */
-export function rowText(
-  { build, link, usageHour, events }: RowParts,
-  numbers: readonly (number | bigint)[],
-): string {
+/** Returns the text of a row. Two texts of one bucket are the same to the byte. */
+export function encodeRow({ build, link, usageHour, events, numbers }: Bucket): string {
   const { version, source, names, rates } = build;
   const parent = link.parentId === undefined ? "null" : JSON.stringify(link.parentId);
   let text = `[${version},"${source}",${link.cascade ? 1 : 0},${parent},[`;
@@ -59,21 +42,8 @@ export function rowText(
   return `${text}],${usageHour},${events}]`;
 }
 
-export function encodeRow({ link, version, source, limits, usageHour, events }: EmbeddedBucket) {
-  const names = limits.map(({ name }) => name);
-  const rates = limits.map(({ rate }) => rate);
-  const numbers = limits.flatMap(({ level, consumedMilli, countedMilli }) => [
-    level.tokensMilli,
-    level.refilledAtMs,
-    level.remainder,
-    consumedMilli,
-    countedMilli,
-  ]);
-  return rowText({ build: { version, source, names, rates }, link, usageHour, events }, numbers);
-}
-
-/** Throws a `DamagedRecordError` for a row that no version of this library has written. */
-export function decodeRow(text: string, ttl: number | null, where: string): EmbeddedBucket {
+/** Reads a row; throws `DamagedRecordError` for one that no version of this library has written. */
+export function decodeRow(text: string, ttl: number | null, where: string): Bucket {
   try {
     return decoded(text, ttl);
   } catch (cause) {
@@ -81,37 +51,36 @@ export function decodeRow(text: string, ttl: number | null, where: string): Embe
   }
 }
 
-function decoded(text: string, ttl: number | null): EmbeddedBucket {
+function decoded(text: string, ttl: number | null): Bucket {
   const [version, source, cascade, parentId, limits, usageHour, events] = JSON.parse(text) as Row;
   if (![version, usageHour, events].every(Number.isSafeInteger)) throw new Error(text);
-  return {
-    link: { cascade: cascade === 1, parentId: parentId ?? undefined },
-    version,
-    source,
-    ttl: ttl ?? undefined,
-    limits: limits.map(decodeLimit),
+  const names = limits.map(([name]) => name);
+  const rates = limits.map(([, capacityMilli, refillMilli, periodMs]) => ({
+    capacityMilli,
+    refillMilli,
+    periodMs,
+  }));
+  const numbers = numbersFor(limits.length);
+  limits.forEach((row, at) => {
+    decodeLimit(row, numbers, at);
+  });
+  return new Bucket(
+    new Build(version, source, names, rates),
+    { cascade: cascade === 1, parentId: parentId ?? undefined },
+    ttl ?? undefined,
     usageHour,
     events,
-    stored: { ttl: ttl ?? undefined },
-  };
+    numbers,
+  );
 }
 
-function decodeLimit(row: LimitRow): EmbeddedLimit {
-  const [name, capacityMilli, refillMilli, periodMs, tokensMilli, refilledAtMs, remainder] = row;
-  const [, , , , , , , consumedMilli, countedMilli] = row;
-  const numbers = [capacityMilli, refillMilli, periodMs, tokensMilli, refilledAtMs, remainder];
-  if (typeof name !== "string" || !numbers.every(Number.isSafeInteger)) {
-    throw new Error(String(row));
+function decodeLimit(row: LimitRow, numbers: Numbers, at: number): void {
+  const [name, capacityMilli, refillMilli, periodMs, ...stored] = row;
+  const whole = [capacityMilli, refillMilli, periodMs, ...stored.slice(0, STRIDE - 2)];
+  const isWhole = whole.every(Number.isSafeInteger) && stored.length >= STRIDE;
+  if (typeof name !== "string" || !isWhole) throw new Error(String(row));
+  for (let offset = 0; offset < STRIDE; offset += 1) {
+    const number = stored[offset] as number | string;
+    numbers[at * STRIDE + offset] = typeof number === "string" ? BigInt(number) : number;
   }
-  return {
-    name,
-    rate: { capacityMilli, refillMilli, periodMs },
-    level: { tokensMilli, refilledAtMs, remainder },
-    consumedMilli: decodeTotal(consumedMilli),
-    countedMilli: decodeTotal(countedMilli),
-  };
-}
-
-function decodeTotal(total: number | string): number | bigint {
-  return typeof total === "string" ? BigInt(total) : total;
 }

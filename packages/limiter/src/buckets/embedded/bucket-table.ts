@@ -13,10 +13,11 @@
  *    namespace that was deleted; a late adjustment asks `wasDeleted` first.
  */
 
-import type { Link } from "../leg.ts";
-import type { EmbeddedBucket } from "./embedded-bucket.ts";
+import type { Outcome, PlainRequest } from "../bucket-consumer.ts";
+import type { Adjustment, Link } from "../leg.ts";
+import type { Bucket } from "./bucket.ts";
 import type { StepItems } from "./row-operation.ts";
-import type { PendingUsage } from "./usage-tally.ts";
+import type { PendingUsage } from "./usage-book.ts";
 
 export interface BucketId {
   readonly entityId: string;
@@ -25,7 +26,7 @@ export interface BucketId {
 
 /** One row with its key. */
 export interface BucketRow extends BucketId {
-  readonly bucket: EmbeddedBucket;
+  readonly bucket: Bucket;
 }
 
 /** The buckets of one namespace. All calls are synchronous, within `step` or `peek`. */
@@ -33,8 +34,10 @@ export interface BucketTable {
   readonly namespaceId: string;
   /** The items of the store, for what is recorded together with a row. */
   readonly items: StepItems;
-  get(entityId: string, resource: string): EmbeddedBucket | undefined;
-  set(entityId: string, resource: string, bucket: EmbeddedBucket): void;
+  /** Returns a copy of a row, which the step may change. */
+  get(entityId: string, resource: string): Bucket | undefined;
+  /** Writes a row; the bucket then belongs to the table. */
+  set(entityId: string, resource: string, bucket: Bucket): void;
   /** Returns the rows of an entity; with `counts`, `countUsage` follows for each of them. */
   ofEntity(entityId: string, counts?: boolean): readonly BucketRow[];
   delete(entityId: string, resource: string): void;
@@ -46,9 +49,9 @@ export interface BucketTable {
   resources(after: string | undefined): readonly string[];
   /** Removes buckets of the namespace. Returns whether some may be left, for another call. */
   clear(): boolean;
-  /** Puts what a bucket consumed into the snapshots of usage. */
+  /** Adds the usage of a bucket to the snapshots. */
   countUsage(entityId: string, resource: string, usage: PendingUsage): void;
-  /** The link in the entity's own record. */
+  /** Returns the link in the entity's own record. */
   recordedLink(entityId: string): Link;
   /** Whether the entity or its namespace was deleted, so that no bucket may be created. */
   wasDeleted(entityId: string): boolean;
@@ -59,4 +62,21 @@ export interface BucketTable {
   step<T>(work: () => T, timeoutMs: number | undefined, first?: readonly BucketId[]): Promise<T>;
   /** Runs work that only reads; the rows that it begins with are as of one moment. */
   peek<T>(work: () => T, timeoutMs: number | undefined, first?: readonly BucketId[]): Promise<T>;
+}
+
+/**
+ * A table in this process, which also decides ordinary calls (`ordinary-call.ts`). They come
+ * outside of any step: each is a step of its own, or does nothing.
+ */
+export interface OrdinaryTable extends BucketTable {
+  /** Whether other processes may write to the store. */
+  readonly isShared: boolean;
+  /** Decides an ordinary call, as `BucketConsumer.tryNow` does. */
+  tryConsume(
+    request: PlainRequest,
+    generation: number,
+    ignoresMissing: boolean,
+  ): Outcome | Promise<Outcome | undefined> | undefined;
+  /** Adjusts a bucket; false, with nothing done: the adjustment is not ordinary. */
+  tryAdjust(adjustment: Adjustment): boolean | Promise<boolean>;
 }

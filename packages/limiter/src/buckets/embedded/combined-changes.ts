@@ -3,10 +3,82 @@
  *
  * Each is decided when it comes, by the cached row and the changes before it. The write checks that
  * the file still holds that row: all changes of one row are one statement, and all rows are one
- * transaction. Where another process has changed a row meanwhile, the slow path decides again.
+ * transaction. Where another process has changed a row by then, the slow path decides again.
  */
 
-import { type CachedRow, type Decided, RowGroup } from "./cached-row.ts";
+import type { Bucket } from "./bucket.ts";
+import { encodeRow } from "./bucket-row.ts";
+
+/** A row of a SQLite file as this process last saw it, and the changes that wait to be written. */
+export class CachedRow {
+  readonly entityId: string;
+  readonly resource: string;
+  bucket: Bucket;
+  /** The row in the file, unless another process has written it. */
+  text: string;
+  /** Changes that are in `bucket` and not yet in `text`. */
+  group: RowGroup | undefined = undefined;
+
+  constructor(entityId: string, resource: string, bucket: Bucket, text: string) {
+    this.entityId = entityId;
+    this.resource = resource;
+    this.bucket = bucket;
+    this.text = text;
+  }
+
+  /** Takes over a bucket that the slow path has written. It lacks the changes that wait. */
+  replace(bucket: Bucket, text: string): void {
+    if (this.group !== undefined) this.group.isVoid = true;
+    this.group = undefined;
+    this.bucket = bucket;
+    this.text = text;
+  }
+}
+
+/** A consume, or an adjustment, which is always granted. */
+export interface Decided {
+  readonly granted: boolean;
+}
+
+/** Changes of one row that share its write, in the order in which they came. */
+class RowGroup {
+  readonly row: CachedRow;
+  /** The text that the file must have for the changes to be right. */
+  readonly before: string;
+  /** The text that is written; `undefined` where nothing was granted. */
+  after: string | undefined = undefined;
+  /** The slow path has replaced the bucket, so that the changes must be decided again. */
+  isVoid = false;
+  #isChanged = false;
+  readonly #answers: ((isWritten: boolean) => void)[] = [];
+
+  constructor(row: CachedRow) {
+    this.row = row;
+    this.before = row.text;
+  }
+
+  /** Resolves with `undefined` where nothing was written, and the slow path decides the call. */
+  add<Outcome extends Decided>(outcome: Outcome): Promise<Outcome | undefined> {
+    if (outcome.granted) this.#isChanged = true;
+    return new Promise((resolve) => {
+      this.#answers.push((isWritten) => resolve(isWritten ? outcome : undefined));
+    });
+  }
+
+  /** Ends the group: no more changes join, and the row is written as its bucket is now. */
+  seal(): void {
+    if (this.isVoid) return;
+    const { row } = this;
+    row.group = undefined;
+    if (!this.#isChanged) return;
+    this.after = encodeRow(row.bucket);
+    row.text = this.after;
+  }
+
+  answer(isWritten: boolean): void {
+    for (const answer of this.#answers) answer(isWritten);
+  }
+}
 
 /** Transactions of the file that the rows are in. */
 interface Transactions {
@@ -19,8 +91,10 @@ interface CombinedChangesOptions {
   readonly database: Transactions;
   /** Whether the file holds the row as it must be; a row that is changed is written. */
   readonly write: (row: CachedRow, before: string, after: string | undefined) => boolean;
-  /** The cached row is wrong. */
+  /** Called when a cached row is wrong. */
   readonly forget: (row: CachedRow) => void;
+  /** Called when no change waits any more. */
+  readonly onWritten: () => void;
 }
 
 export class CombinedChanges {
@@ -32,17 +106,13 @@ export class CombinedChanges {
     this.#options = options;
   }
 
-  get isEmpty(): boolean {
-    return this.#groups.length === 0;
-  }
-
   /** Adds a change that is in the row's bucket already. */
   add<Outcome extends Decided>(row: CachedRow, outcome: Outcome): Promise<Outcome | undefined> {
     if (row.group === undefined) {
       row.group = new RowGroup(row);
       // Runs once no promise of this turn has anything left to do: all its changes are here then,
       // however many promises each had to pass.
-      if (this.isEmpty) process.nextTick(this.#flush);
+      if (this.#groups.length === 0) process.nextTick(this.#flush);
       this.#groups.push(row.group);
     }
     return row.group.add(outcome);
@@ -51,6 +121,7 @@ export class CombinedChanges {
   #writeAll(): void {
     const groups = this.#groups;
     this.#groups = [];
+    this.#options.onWritten();
     for (const group of groups) group.seal();
     const work = () => groups.map((group) => this.#write(group));
     try {
@@ -58,7 +129,7 @@ export class CombinedChanges {
       if (typeof written === "symbol") void this.#writeLater(groups, work);
       else this.#answer(groups, written);
     } catch {
-      // The slow path meets the same error, and tells it.
+      // The slow path gets the same error, and reports it.
       this.#answer(groups, []);
     }
   }

@@ -1,40 +1,32 @@
 /** Buckets with one writer at a time: read, refill, check and write in one step. */
 
 import { type Random, systemRandom } from "../../base/random.ts";
-import type { Clock } from "../../base/time.ts";
-import { systemTimer, type Timer } from "../../base/time.ts";
+import { type Clock, systemTimer, type Timer } from "../../base/time.ts";
 import type { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import type { OperationResult } from "../../records/operation-record.ts";
 import type { UncountedUsage } from "../../records/usage/usage.ts";
 import type { BalanceOperation, DeletedBuckets, StoredState } from "../bucket-admin.ts";
-import type { BucketCallOptions, ConsumeResult, LinkOptions } from "../bucket-consumer.ts";
+import type {
+  BucketCallOptions,
+  ConsumeOptions,
+  ConsumeResult,
+  KnownLimits,
+  LinkOptions,
+  Outcome,
+  PlainRequest,
+} from "../bucket-consumer.ts";
 import type { BucketStore } from "../bucket-store.ts";
 import { bucketTtl } from "../bucket-ttl.ts";
 import type { RefundWarning } from "../bucket-warning.ts";
 import { appliesAnyway, matchConfig } from "../config-match.ts";
-import { type FastPath, NO_FAST_PATH } from "../fast-path.ts";
-import { fits, softNames } from "../gating.ts";
+import { fits, overdrawnOf } from "../gating.ts";
 import { LaterRefunds } from "../later-refunds.ts";
 import type { Adjustment, BucketConfig, Leg, LegOutcome, Link } from "../leg.ts";
 import { effectiveLink } from "../link.ts";
-import type { BucketRow, BucketTable } from "./bucket-table.ts";
-import {
-  balanceMilli,
-  balances,
-  builtFrom,
-  changedLinks,
-  type EmbeddedBucket,
-  newBucket,
-  states,
-  withConfig,
-  withConsumed,
-  withCounted,
-} from "./embedded-bucket.ts";
-import { EmbeddedFastPath } from "./embedded-fast-path.ts";
-import type { FastTable } from "./fast-table.ts";
+import { Bucket, changedLinks, hourOf } from "./bucket.ts";
+import type { BucketId, BucketRow, BucketTable, OrdinaryTable } from "./bucket-table.ts";
+import { SharedTerms } from "./ordinary-call.ts";
 import { operateRow } from "./row-operation.ts";
-import { hourOf } from "./usage-hour.ts";
-import { asCounted, pendingUsage } from "./usage-tally.ts";
 
 export interface EmbeddedBucketStoreOptions {
   readonly clock: Clock;
@@ -44,31 +36,42 @@ export interface EmbeddedBucketStoreOptions {
   readonly onWarning: (warning: RefundWarning) => void;
   readonly timer?: Timer;
   readonly random?: Random;
-  /** Decides calls of the fast path, where the table is in this process. */
-  readonly fastTable?: FastTable;
+  /** The same table, where it is in this process and decides ordinary calls. */
+  readonly ordinaryTable?: OrdinaryTable;
+}
+
+/** A leg of a consume before it is decided. */
+interface Draft {
+  readonly leg: Leg;
+  /** The row, which may have expired. */
+  readonly stored: Bucket | undefined;
+  /** The bucket that takes its place; the same object where the limits stay as they are. */
+  readonly bucket: Bucket;
+  readonly isNew: boolean;
 }
 
 export class EmbeddedBucketStore implements BucketStore {
   readonly embedded: boolean;
   readonly pythonStamps = undefined;
   readonly #table: BucketTable;
+  readonly #ordinaryTable: OrdinaryTable | undefined;
   readonly #clock: Clock;
   readonly #ttlMultiplier: number;
   readonly #later: LaterRefunds;
-  readonly fastPath: FastPath;
-  readonly #fast: EmbeddedFastPath | undefined;
   readonly uncountedUsage: UncountedUsage = { count: (scope) => this.#countUsage(scope) };
   readonly #closing = new AbortController();
   #relinks = 0;
+  /** Only a table that decides ordinary calls has terms for them. */
+  readonly #terms: SharedTerms | undefined;
 
   constructor(table: BucketTable, options: EmbeddedBucketStoreOptions) {
     this.#table = table;
     this.#clock = options.clock;
     this.#ttlMultiplier = options.ttlMultiplier;
-    const { fastTable, ttlMultiplier } = options;
-    this.#fast = fastTable && new EmbeddedFastPath(fastTable, ttlMultiplier);
-    this.fastPath = this.#fast ?? NO_FAST_PATH;
-    this.embedded = fastTable !== undefined;
+    const { ordinaryTable, ttlMultiplier } = options;
+    this.#ordinaryTable = ordinaryTable;
+    this.#terms = ordinaryTable && new SharedTerms(ttlMultiplier, ordinaryTable.isShared);
+    this.embedded = ordinaryTable !== undefined;
     const { timer = systemTimer, random = systemRandom, onWarning } = options;
     // There is no token here that would tell whether it was written.
     const mayRepeat = ({ nothingWritten }: RateLimiterUnavailable) => nothingWritten;
@@ -81,6 +84,14 @@ export class EmbeddedBucketStore implements BucketStore {
 
   get relinks(): number {
     return this.#relinks;
+  }
+
+  tryNow(
+    request: PlainRequest,
+    generation: number,
+    ignoresMissing: boolean,
+  ): Outcome | Promise<Outcome | undefined> | undefined {
+    return this.#ordinaryTable?.tryConsume(request, generation, ignoresMissing);
   }
 
   async linkOf(
@@ -96,36 +107,23 @@ export class EmbeddedBucketStore implements BucketStore {
     return this.#table.peek(work, deadline?.timeoutMs, [{ entityId, resource }]);
   }
 
-  consume(legs: readonly Leg[], options: BucketCallOptions = {}): Promise<ConsumeResult> {
-    const work = () => this.#consume(legs, this.#clock());
+  consume(legs: readonly Leg[], options: ConsumeOptions = {}): Promise<ConsumeResult> {
+    const work = () => this.#consume(legs, options.known, this.#clock());
     return this.#table.step(work, options.deadline?.timeoutMs, legs);
   }
 
-  async adjust(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {
-    const { entityId, resource, config, deltasMilli, acquires = 0 } = adjustment;
-    if (this.fastPath.adjust(adjustment, deltasMilli, acquires)) return;
-    if ((await this.#fast?.adjustShared(adjustment, deltasMilli, acquires)) === true) return;
-    const work = () => {
-      const now = this.#clock();
-      const stored = this.#table.get(entityId, resource);
-      const live = alive(stored, now) ?? this.#outlived(adjustment, now);
-      if (live === undefined) return;
-      const bucket = this.#counted(entityId, resource, stored, live, now);
-      const deltas = new Map(config.limits.map(({ name }, at) => [name, deltasMilli[at] ?? 0]));
-      const change = config.bypass === true ? withCounted : withConsumed;
-      const limits = bucket.limits.map((limit) => change(limit, deltas.get(limit.name) ?? 0, now));
-      const events = bucket.events + acquires;
-      this.#write(entityId, resource, { ...bucket, limits, events }, config, now, false);
-    };
-    await this.#table.step(work, options.deadline?.timeoutMs, [adjustment]);
+  adjust(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> | undefined {
+    const isDone = this.#tryAdjust(adjustment);
+    if (isDone === true) return undefined;
+    return isDone === false
+      ? this.#adjust(adjustment, options)
+      : isDone.then((isShared) => (isShared ? undefined : this.#adjust(adjustment, options)));
   }
 
-  async refund(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {
-    try {
-      await this.adjust(adjustment, options);
-    } catch (error) {
-      this.#later.add(adjustment, () => this.adjust(adjustment), error);
-    }
+  refund(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> | undefined {
+    return this.adjust(adjustment, options)?.catch((error: unknown) => {
+      this.#later.add(adjustment, async () => this.adjust(adjustment), error);
+    });
   }
 
   read(
@@ -135,12 +133,12 @@ export class EmbeddedBucketStore implements BucketStore {
     const work = () => {
       const now = this.#clock();
       return legs.map((leg) => {
-        const bucket = alive(this.#table.get(leg.entityId, leg.resource), now);
+        const bucket = this.#alive(leg, now);
         // A peek shows what an acquire would find, so the limits of the call apply here too.
         if (bucket === undefined) return leg.config.limits.map(({ rate }) => rate.capacityMilli);
-        const match = matchConfig(builtFrom(bucket), leg.config);
-        const seen = match === "apply" ? withConfig(bucket, leg.config, now) : bucket;
-        return balances(seen, leg, now);
+        const applies = matchConfig(bucket.build, leg.config) === "apply";
+        const seen = applies ? bucket.withConfig(leg.config, now) : bucket;
+        return seen.balancesOf(leg.config, now);
       });
     };
     return this.#table.peek(work, options.deadline?.timeoutMs, legs);
@@ -152,7 +150,7 @@ export class EmbeddedBucketStore implements BucketStore {
       return this.#table
         .ofEntity(entityId)
         .filter((row) => resource === undefined || row.resource === resource)
-        .flatMap((row) => states(row, now));
+        .flatMap((row) => row.bucket.states(entityId, row.resource, now));
     }, undefined);
   }
 
@@ -162,7 +160,9 @@ export class EmbeddedBucketStore implements BucketStore {
       const from = after;
       const rows = await this.#table.peek(() => this.#table.ofResource(resource, from), undefined);
       if (rows.length === 0) return;
-      for (const row of rows) yield* states(row, this.#clock());
+      for (const { entityId, bucket } of rows) {
+        yield* bucket.states(entityId, resource, this.#clock());
+      }
       after = rows.at(-1)?.entityId;
     }
   }
@@ -181,19 +181,20 @@ export class EmbeddedBucketStore implements BucketStore {
   reconfigure(entityId: string, resource: string, config: BucketConfig): Promise<void> {
     return this.#table.step(() => {
       const now = this.#clock();
-      const stored = this.#table.get(entityId, resource);
-      const live = alive(stored, now);
-      if (live === undefined || matchConfig(builtFrom(live), config) !== "apply") return;
-      const applied = withConfig(live, config, now);
-      const bucket = this.#counted(entityId, resource, stored, applied, now);
-      this.#write(entityId, resource, bucket, config, now, false);
+      const id = { entityId, resource };
+      const stored = this.#alive(id, now);
+      if (stored === undefined || matchConfig(stored.build, config) !== "apply") return;
+      const bucket = stored.withConfig(config, now);
+      this.#countBefore(id, stored, bucket, now);
+      this.#write(id, bucket, config, now, false);
     }, undefined);
   }
 
   relink(entityId: string, link: Link): Promise<void> {
     return this.#table.step(() => {
-      for (const row of this.#table.ofEntity(entityId)) {
-        this.#table.set(entityId, row.resource, { ...row.bucket, link });
+      for (const { resource, bucket } of this.#table.ofEntity(entityId)) {
+        bucket.link = link;
+        this.#table.set(entityId, resource, bucket);
       }
       this.#relinks += 1;
     }, undefined);
@@ -203,8 +204,8 @@ export class EmbeddedBucketStore implements BucketStore {
     const { entityId, resource } = operation;
     return this.#table.step(() => {
       const now = this.#clock();
-      const row = alive(this.#table.get(entityId, resource), now);
       const { items, namespaceId } = this.#table;
+      const row = this.#alive(operation, now);
       return operateRow(items, namespaceId, operation, row, now, (bucket) =>
         this.#table.set(entityId, resource, bucket),
       );
@@ -230,7 +231,7 @@ export class EmbeddedBucketStore implements BucketStore {
     await this.#later.idle();
   }
 
-  /** All that is pending is in the rows, so it does not matter which process left it there. */
+  /** Counts the usage that is still in the rows, whichever process has left it there. */
   async #countUsage(scope: { entityId?: string; resource?: string }): Promise<void> {
     const { entityId, resource } = scope;
     if (entityId !== undefined) {
@@ -247,150 +248,151 @@ export class EmbeddedBucketStore implements BucketStore {
     }
   }
 
-  /** A bucket that the lease has outlived, full again; `undefined` where nothing is consumed. */
-  #outlived(adjustment: Adjustment, now: number): EmbeddedBucket | undefined {
-    const { entityId, config, deltasMilli } = adjustment;
-    const consumes = deltasMilli.some((delta) => delta > 0);
-    if (!consumes || this.#table.wasDeleted(entityId)) return undefined;
-    return newBucket(config, this.#table.recordedLink(entityId), now);
-  }
-
   /** Counts the usage of some rows in one step; returns the entity of the last, if any. */
   #countRows(read: () => readonly BucketRow[]): Promise<string | undefined> {
     return this.#table.step(() => {
       const rows = read();
       for (const { entityId, resource } of rows) {
-        // Every write may remove buckets whose time is over, and counts them: so look again.
+        // Read again: every write may remove buckets whose time is over, and counts them.
         const bucket = this.#table.get(entityId, resource);
-        const usage = bucket === undefined ? undefined : pendingUsage(bucket);
+        const usage = bucket?.pendingUsage();
         if (bucket === undefined || usage === undefined) continue;
         this.#table.countUsage(entityId, resource, usage);
-        this.#table.set(entityId, resource, asCounted(bucket, bucket.usageHour));
+        bucket.markCounted(bucket.usageHour);
+        this.#table.set(entityId, resource, bucket);
       }
       return rows.at(-1)?.entityId;
     }, undefined);
   }
 
+  #tryAdjust(adjustment: Adjustment): boolean | Promise<boolean> {
+    try {
+      return this.#ordinaryTable?.tryAdjust(adjustment) ?? false;
+    } catch {
+      // The store was closed; the slow path reports it.
+      return false;
+    }
+  }
+
+  #adjust(adjustment: Adjustment, options: BucketCallOptions): Promise<void> {
+    const { entityId, resource, config, deltasMilli, acquires = 0 } = adjustment;
+    const work = () => {
+      const now = this.#clock();
+      const stored = this.#table.get(entityId, resource);
+      const bucket = alive(stored, now) ?? this.#outlived(adjustment, now);
+      if (bucket === undefined) return;
+      this.#countBefore(adjustment, stored, bucket, now);
+      bucket.consume(config, deltasMilli, now);
+      bucket.events += acquires;
+      this.#write(adjustment, bucket, config, now, false);
+    };
+    return this.#table.step(work, options.deadline?.timeoutMs, [adjustment]);
+  }
+
+  /** Returns a full bucket in place of an expired one; `undefined` when nothing is consumed. */
+  #outlived({ entityId, config, deltasMilli }: Adjustment, now: number): Bucket | undefined {
+    const consumes = deltasMilli.some((delta) => delta > 0);
+    if (!consumes || this.#table.wasDeleted(entityId)) return undefined;
+    return Bucket.full(config, this.#table.recordedLink(entityId), now);
+  }
+
+  #alive({ entityId, resource }: BucketId, now: number): Bucket | undefined {
+    return alive(this.#table.get(entityId, resource), now);
+  }
+
   /**
-   * The bucket that will take the place of the stored one. What that one has not counted is
-   * counted now if it belongs to another hour, or if limits may go with it.
+   * Counts the usage of a stored row before a bucket takes its place: when it belongs to another
+   * hour, or when limits may go with the row.
    */
-  #counted(
-    entityId: string,
-    resource: string,
-    stored: EmbeddedBucket | undefined,
-    bucket: EmbeddedBucket,
+  #countBefore(
+    { entityId, resource }: BucketId,
+    stored: Bucket | undefined,
+    bucket: Bucket,
     now: number,
-  ): EmbeddedBucket {
+  ): void {
     const hour = hourOf(now);
-    if (stored === undefined || (stored === bucket && bucket.usageHour === hour)) return bucket;
-    const usage = pendingUsage(stored);
+    if (stored === undefined || (stored === bucket && bucket.usageHour === hour)) return;
+    const usage = stored.pendingUsage();
     if (usage !== undefined) this.#table.countUsage(entityId, resource, usage);
-    return asCounted(bucket, hour);
+    bucket.markCounted(hour);
   }
 
-  #consume(legs: readonly Leg[], now: number): ConsumeResult {
-    const rows: (EmbeddedBucket | undefined)[] = [];
-    const buckets: EmbeddedBucket[] = [];
-    const made = new Set<Leg>();
-    const changed = new Set<Leg>();
+  #consume(legs: readonly Leg[], known: KnownLimits | undefined, now: number): ConsumeResult {
+    const drafts: Draft[] = [];
     for (const leg of legs) {
-      const row = this.#table.get(leg.entityId, leg.resource);
-      rows.push(row);
-      const stored = alive(row, now);
-      if (stored === undefined) {
-        made.add(leg);
-        buckets.push(newBucket(leg.config, this.#table.recordedLink(leg.entityId), now));
-        continue;
-      }
-      const match = matchConfig(builtFrom(stored), leg.config);
-      if (match === "outdated") return { outcome: "outdated" };
-      buckets.push(match === "apply" ? withConfig(stored, leg.config, now) : stored);
-      if (match === "apply" && appliesAnyway(builtFrom(stored), leg.config)) changed.add(leg);
+      const draft = this.#draftOf(leg, now);
+      if (draft === undefined) return { outcome: "outdated" };
+      drafts.push(draft);
     }
-    const links = changedLinks(legs, buckets);
+    const links = changedLinks(drafts);
     if (links !== undefined) return { outcome: "relinked", links };
-    const before = legs.map((leg, at) => balances(buckets[at] as EmbeddedBucket, leg, now));
-    if (
-      legs.some((leg, at) => !fits(leg.config, leg.amountsMilli, before[at] as readonly number[]))
-    ) {
-      legs.forEach((leg, at) => {
-        if (!changed.has(leg)) return;
-        const { entityId, resource } = leg;
-        const applied = buckets[at] as EmbeddedBucket;
-        const bucket = this.#counted(entityId, resource, rows[at], applied, now);
-        this.#write(entityId, resource, bucket, leg.config, now, false);
-      });
-      return { outcome: "refused", balancesMilli: before, local: false };
+    const balancesMilli = drafts.map(({ leg, bucket }) => bucket.balancesOf(leg.config, now));
+    const isGranted = legs.every(({ config, amountsMilli }, at) =>
+      fits(config, amountsMilli, balancesMilli[at] as readonly number[]),
+    );
+    if (isGranted) {
+      return { outcome: "granted", legs: drafts.map((draft) => this.#grant(draft, known, now)) };
     }
-    const outcomes = legs.map((leg, at) => {
-      const { entityId, resource } = leg;
-      const current = buckets[at] as EmbeddedBucket;
-      const bucket = this.#counted(entityId, resource, rows[at], current, now);
-      return this.#consumeLeg(leg, bucket, now, made.has(leg));
-    });
-    return { outcome: "granted", legs: outcomes };
+    for (const { leg, stored, bucket, isNew } of drafts) {
+      if (stored === undefined || stored === bucket || isNew) continue;
+      if (!appliesAnyway(stored.build, leg.config)) continue;
+      this.#countBefore(leg, stored, bucket, now);
+      this.#write(leg, bucket, leg.config, now, false);
+    }
+    return { outcome: "refused", balancesMilli, local: false };
   }
 
-  #consumeLeg(leg: Leg, bucket: EmbeddedBucket, now: number, isNew: boolean): LegOutcome {
-    const amounts = new Map(
-      leg.config.limits.map(({ name }, at) => [name, leg.amountsMilli[at] ?? 0]),
-    );
-    const change = leg.config.bypass === true ? withCounted : withConsumed;
-    const limits = bucket.limits.map((limit) => change(limit, amounts.get(limit.name) ?? 0, now));
-    const takes = leg.amountsMilli.some((amount) => amount > 0);
-    const consumed = { ...bucket, limits, events: bucket.events + (takes ? 1 : 0) };
-    this.#write(leg.entityId, leg.resource, consumed, leg.config, now, isNew);
-    const overdrawn = overdrawnOf(leg, consumed, now);
-    if (overdrawn.size > 0) {
-      const usage = { atMs: now, amountsMilli: [], events: 0, overdrawn };
-      this.#table.countUsage(leg.entityId, leg.resource, usage);
+  /** Returns the bucket that a leg would consume from; `undefined`: its limits are outdated. */
+  #draftOf(leg: Leg, now: number): Draft | undefined {
+    const { entityId, resource, config } = leg;
+    const stored = this.#table.get(entityId, resource);
+    const live = alive(stored, now);
+    if (live === undefined) {
+      const bucket = Bucket.full(config, this.#table.recordedLink(entityId), now);
+      return { leg, stored, bucket, isNew: true };
     }
-    const parts = [{ shard: 0, amountsMilli: leg.amountsMilli }];
-    const link = effectiveLink(bucket.link, leg.config.cascade);
-    return { parts, link, balancesMilli: balances(consumed, leg, now) };
+    const match = matchConfig(live.build, config);
+    if (match === "outdated") return undefined;
+    const bucket = match === "apply" ? live.withConfig(config, now) : live;
+    return { leg, stored, bucket, isNew: false };
+  }
+
+  #grant(
+    { leg, stored, bucket, isNew }: Draft,
+    known: KnownLimits | undefined,
+    now: number,
+  ): LegOutcome {
+    const { entityId, resource, config, amountsMilli } = leg;
+    this.#countBefore(leg, stored, bucket, now);
+    bucket.consume(config, amountsMilli, now);
+    if (amountsMilli.some((amount) => amount > 0)) bucket.events += 1;
+    this.#write(leg, bucket, config, now, isNew, known);
+    const balancesMilli = bucket.balancesOf(config, now);
+    const overdrawn = overdrawnOf(config, amountsMilli, balancesMilli);
+    if (overdrawn !== undefined) {
+      const usage = { atMs: now, amountsMilli: [], events: 0, overdrawn };
+      this.#table.countUsage(entityId, resource, usage);
+    }
+    const link = effectiveLink(bucket.link, config.cascade);
+    return { parts: [{ shard: 0, amountsMilli }], link, balancesMilli };
   }
 
   #write(
-    entityId: string,
-    resource: string,
-    bucket: EmbeddedBucket,
-    { source }: BucketConfig,
+    { entityId, resource }: BucketId,
+    bucket: Bucket,
+    config: BucketConfig,
     now: number,
     isNew: boolean,
+    known?: KnownLimits,
   ): void {
-    const left = bucket.limits.map((limit) => ({
-      rate: limit.rate,
-      balanceMilli: balanceMilli(limit, now),
-    }));
-    const rule = { multiplier: this.#ttlMultiplier, source, isNew };
-    this.#table.set(entityId, resource, {
-      ...bucket,
-      ttl: bucketTtl(bucket.ttl, rule, left, now),
-    });
+    const rule = { multiplier: this.#ttlMultiplier, source: config.source, isNew };
+    bucket.ttl = bucketTtl(bucket.ttl, rule, bucket.left(now), now);
+    if (known !== undefined) this.#terms?.agree(bucket, config, known);
+    this.#table.set(entityId, resource, bucket);
   }
 }
 
-/** The bucket, unless its time is over: then it would be full again, and is as good as gone. */
-function alive(bucket: EmbeddedBucket | undefined, now: number): EmbeddedBucket | undefined {
-  const isOver = bucket?.ttl !== undefined && bucket.ttl * 1000 <= now;
-  return isOver ? undefined : bucket;
+/** Returns the bucket unless its time is over. */
+function alive(bucket: Bucket | undefined, now: number): Bucket | undefined {
+  return bucket?.isExpired(now) === true ? undefined : bucket;
 }
-
-/** The soft limits that a leg has consumed from and left below zero, each once. */
-function overdrawnOf(
-  { config, amountsMilli }: Leg,
-  bucket: EmbeddedBucket,
-  now: number,
-): ReadonlyMap<string, number> {
-  if (config.bypass === true || softNames(config) === undefined) return NONE;
-  const names = config.limits
-    .filter(({ soft }, at) => soft && (amountsMilli[at] ?? 0) > 0)
-    .map(({ name }) => name);
-  const inDebt = bucket.limits.filter(
-    (limit) => names.includes(limit.name) && balanceMilli(limit, now) < 0,
-  );
-  return new Map(inDebt.map(({ name }) => [name, 1]));
-}
-
-const NONE: ReadonlyMap<string, number> = new Map();

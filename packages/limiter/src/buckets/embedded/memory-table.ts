@@ -1,33 +1,37 @@
 /** The buckets of one namespace in this process. */
 
 import type { Clock } from "../../base/time.ts";
-import type { AdjustedBucket, FastOutcome, FastRequest } from "../fast-path.ts";
-import type { Link } from "../leg.ts";
-import type { BucketRow, BucketTable } from "./bucket-table.ts";
-import type { EmbeddedBucket } from "./embedded-bucket.ts";
-import { type Ancestors, consumeChain } from "./fast-chain.ts";
-import type { FastTable } from "./fast-table.ts";
-import { type FastConfig, PackedBucket } from "./packed-bucket.ts";
+import type { PlainRequest } from "../bucket-consumer.ts";
+import type { Adjustment, Link } from "../leg.ts";
+import { type Bucket, SharedBuilds } from "./bucket.ts";
+import type { BucketRow, OrdinaryTable } from "./bucket-table.ts";
+import {
+  adjustOne,
+  cascades,
+  consumeChain,
+  consumeOne,
+  isOrdinary,
+  type OrdinaryOutcome,
+} from "./ordinary-call.ts";
 import type { StepItems } from "./row-operation.ts";
-import { SharedBuilds } from "./shared-builds.ts";
 import { SweepClock } from "./sweep-clock.ts";
-import { type CountUsage, type PendingUsage, pendingUsage } from "./usage-tally.ts";
+import type { CountUsage, PendingUsage } from "./usage-book.ts";
 
 const PAGE = 1000;
-/** Buckets looked at by each write, to see whether their time is over. */
+/** Buckets that each write checks for whether their time is over. */
 const SWEPT_PER_WRITE = 2;
 /**
  * Entity ids come from outside, and an hour may bring millions of them. A bucket that is full again
  * can be deleted before its TTL, because a new one would hold the same. With more than `kept`
  * buckets the table deletes full ones that were idle for `idleMs`; with more than `most`, every
- * full one that the sweep meets.
+ * full one that the sweep comes to.
  */
 const ROOM = { kept: 100_000, most: 1_000_000, idleMs: 300_000 };
-/** Consumes on the fast path create no bucket, so they sweep more rarely. */
+/** Ordinary calls create no bucket, so they sweep more rarely. */
 const CONSUMES_PER_SWEEP = 512;
 const SWEPT_BY_CONSUMES = 16;
 
-export class MemoryBucketTable implements BucketTable, FastTable {
+export class MemoryBucketTable implements OrdinaryTable {
   readonly isShared = false;
   readonly recordedLink: (entityId: string) => Link;
   readonly wasDeleted: (entityId: string) => boolean;
@@ -38,17 +42,17 @@ export class MemoryBucketTable implements BucketTable, FastTable {
   readonly #countUsage: CountUsage;
   readonly #refuseClosed: () => void;
   readonly #room: typeof ROOM;
-  readonly #resources = new Map<string, Map<string, PackedBucket>>();
-  /** The resource that was looked for last, with what was found; dropped when that changes. */
+  readonly #resources = new Map<string, Map<string, Bucket>>();
+  /** The resource of the last call and its buckets; dropped when that map changes. */
   #lastResource: string | undefined;
-  #lastEntities: Map<string, PackedBucket> | undefined;
+  #lastEntities: Map<string, Bucket> | undefined;
   readonly #builds = new SharedBuilds();
   #consumes = 0;
-  /** How many buckets there are. */
+  /** Number of buckets. */
   #count = 0;
   /** The entities of a resource in order; dropped when a bucket is added or removed. */
   readonly #sorted = new Map<string, readonly string[]>();
-  #sweep: Iterator<readonly [string, string, PackedBucket]> | undefined;
+  #sweep: Iterator<readonly [string, string, Bucket]> | undefined;
 
   constructor(options: {
     namespaceId: string;
@@ -72,54 +76,58 @@ export class MemoryBucketTable implements BucketTable, FastTable {
     this.#room = options.room ?? ROOM;
   }
 
-  get(entityId: string, resource: string): EmbeddedBucket | undefined {
-    return this.#resources.get(resource)?.get(entityId)?.unpacked();
+  get(entityId: string, resource: string): Bucket | undefined {
+    return this.#resources.get(resource)?.get(entityId)?.copy();
   }
 
-  /** Consumes from a bucket whose limits are cached, if there is nothing else to do. */
-  consume(
-    request: FastRequest,
+  tryConsume(
+    request: PlainRequest,
     generation: number,
     ignoresMissing: boolean,
-  ): FastOutcome | undefined {
+  ): OrdinaryOutcome | undefined {
     const { entityId, resource, limits } = request;
     const bucket = this.#bucket(entityId, resource);
     if (bucket === undefined) return undefined;
     this.#refuseClosed();
-    if (!bucket.isFastFor(limits, generation)) return undefined;
     const nowMs = this.#clock();
-    const outcome = bucket.cascades
-      ? consumeChain(
-          { request, bucket, ignoresMissing, nowMs },
-          this.#ancestors(request, generation),
-        )
-      : bucket.consume(request, ignoresMissing, nowMs);
+    if (!isOrdinary(bucket, limits, generation, nowMs)) return undefined;
+    const outcome = cascades(bucket)
+      ? this.#consumeChain(bucket, request, generation, ignoresMissing, nowMs)
+      : consumeOne(bucket, request, ignoresMissing, nowMs);
     this.#consumes += 1;
+    // After the consume: a full bucket may be removed here, and this one is not full any more.
     if (this.#consumes % CONSUMES_PER_SWEEP === 0) this.#sweepSome(SWEPT_BY_CONSUMES);
     return outcome;
   }
 
-  /** A function here, because one within `consume` would cost every consume an allocation. */
-  #ancestors({ resource, limits }: FastRequest, generation: number): Ancestors {
-    return (entityId) => {
-      const ancestor = this.#resources.get(resource)?.get(entityId);
-      return ancestor?.isFastAbove(limits, generation) === true ? ancestor : undefined;
-    };
+  /** Apart from `tryConsume`, in which the function below would cost every call an allocation. */
+  #consumeChain(
+    first: Bucket,
+    request: PlainRequest,
+    generation: number,
+    ignoresMissing: boolean,
+    nowMs: number,
+  ): OrdinaryOutcome | undefined {
+    const { resource, limits } = request;
+    return consumeChain(first, request, ignoresMissing, nowMs, (entityId) => {
+      const bucket = this.#resources.get(resource)?.get(entityId);
+      // Stored limits of an ancestor come before those of a call.
+      const isKnown =
+        bucket !== undefined &&
+        (isOrdinary(bucket, undefined, generation, nowMs) ||
+          isOrdinary(bucket, limits, generation, nowMs));
+      return isKnown ? bucket : undefined;
+    });
   }
 
-  adjust(
-    { entityId, resource, config }: AdjustedBucket,
-    deltasMilli: readonly number[],
-    acquires: number,
-  ): boolean {
+  tryAdjust(adjustment: Adjustment): boolean {
     this.#refuseClosed();
-    const bucket = this.#bucket(entityId, resource);
-    if (bucket === undefined) return false;
-    return bucket.adjust(config.limits, deltasMilli, acquires, this.#clock());
+    const bucket = this.#bucket(adjustment.entityId, adjustment.resource);
+    return bucket !== undefined && adjustOne(bucket, adjustment, this.#clock());
   }
 
-  /** Most calls are for the same resource as the call before. */
-  #bucket(entityId: string, resource: string): PackedBucket | undefined {
+  /** Returns a bucket. Most calls are for the same resource as the call before. */
+  #bucket(entityId: string, resource: string): Bucket | undefined {
     if (resource !== this.#lastResource) {
       this.#lastEntities = this.#resources.get(resource);
       this.#lastResource = resource;
@@ -127,36 +135,30 @@ export class MemoryBucketTable implements BucketTable, FastTable {
     return this.#lastEntities?.get(entityId);
   }
 
-  remember(entityId: string, resource: string, fast: FastConfig, untilMs: number): void {
-    const bucket = this.#resources.get(resource)?.get(entityId);
-    if (bucket !== undefined) this.#builds.remember(bucket, fast, untilMs);
-  }
-
-  set(entityId: string, resource: string, bucket: EmbeddedBucket): void {
+  set(entityId: string, resource: string, bucket: Bucket): void {
     let entities = this.#resources.get(resource);
     if (entities === undefined) {
       entities = new Map();
       this.#resources.set(resource, entities);
       this.#lastResource = undefined;
     }
-    const known = entities.get(entityId);
-    if (known === undefined) {
-      entities.set(entityId, new PackedBucket(bucket, this.#builds.of(bucket, undefined)));
+    const before = entities.get(entityId);
+    bucket.build = this.#builds.of(bucket.build, before?.build);
+    entities.set(entityId, bucket);
+    if (before === undefined) {
       this.#sorted.delete(resource);
       this.#count += 1;
-    } else {
-      known.replace(bucket, this.#builds.of(bucket, known.build));
     }
     this.#sweepSome(SWEPT_PER_WRITE);
   }
 
-  /** Every row can be read here. */
+  /** Does nothing, because every row here can be read. */
   deleteEntity(): void {}
 
   ofEntity(entityId: string): readonly BucketRow[] {
     const rows: BucketRow[] = [];
     for (const [resource, entities] of this.#resources) {
-      const bucket = entities.get(entityId)?.unpacked();
+      const bucket = entities.get(entityId)?.copy();
       if (bucket !== undefined) rows.push({ entityId, resource, bucket });
     }
     return rows.sort((left, right) => (left.resource < right.resource ? -1 : 1));
@@ -169,7 +171,7 @@ export class MemoryBucketTable implements BucketTable, FastTable {
     this.#sorted.set(resource, sorted);
     const from = after === undefined ? 0 : firstAfter(sorted, after);
     return sorted.slice(from, from + PAGE).map((entityId) => {
-      const bucket = (entities.get(entityId) as PackedBucket).unpacked();
+      const bucket = (entities.get(entityId) as Bucket).copy();
       return { entityId, resource, bucket };
     });
   }
@@ -211,7 +213,7 @@ export class MemoryBucketTable implements BucketTable, FastTable {
     return work();
   }
 
-  /** Goes round all buckets, a few with each write, and drops those whose time is over. */
+  /** Checks a few buckets, in rounds over all of them, and removes those whose time is over. */
   #sweepSome(count: number): void {
     const nowMs = this.#sweepClock.nowMs();
     if (nowMs === undefined) return;
@@ -226,19 +228,19 @@ export class MemoryBucketTable implements BucketTable, FastTable {
       const [entityId, resource, bucket] = value;
       if (bucket.ttl === undefined) continue;
       if (bucket.ttl > nowSeconds && !this.#mayGoEarly(bucket, nowMs)) continue;
-      const usage = pendingUsage(bucket.unpacked());
+      const usage = bucket.pendingUsage();
       if (usage !== undefined) this.countUsage(entityId, resource, usage);
       this.delete(entityId, resource);
     }
   }
 
-  #mayGoEarly(bucket: PackedBucket, nowMs: number): boolean {
+  #mayGoEarly(bucket: Bucket, nowMs: number): boolean {
     const { kept, most, idleMs } = this.#room;
     if (this.#count <= kept || !bucket.isFull(nowMs)) return false;
     return this.#count > most || bucket.idleMs(nowMs) >= idleMs;
   }
 
-  *#all(): Generator<readonly [string, string, PackedBucket]> {
+  *#all(): Generator<readonly [string, string, Bucket]> {
     for (const [resource, entities] of this.#resources) {
       for (const [entityId, bucket] of entities) yield [entityId, resource, bucket];
     }

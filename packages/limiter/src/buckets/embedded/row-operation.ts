@@ -1,5 +1,6 @@
 /** Resets and top-ups of a row, in one step with the record that makes them happen once. */
 
+import type { Rate } from "../../core/bucket.ts";
 import { entityKey } from "../../records/keys.ts";
 import {
   incarnationOf,
@@ -10,7 +11,8 @@ import {
 import type { Item, Key, Value } from "../../storage/item.ts";
 import type { Change } from "../../storage/item-store.ts";
 import type { BalanceOperation } from "../bucket-admin.ts";
-import { balanceMilli, type EmbeddedBucket } from "./embedded-bucket.ts";
+import type { Bucket } from "./bucket.ts";
+import { addTokens } from "./limit-numbers.ts";
 
 /** Items of the store, read and written within the step of the caller. */
 export interface StepItems {
@@ -18,14 +20,14 @@ export interface StepItems {
   update(key: Key, change: Change): void;
 }
 
-/** Makes the operation, or returns what came of it when it was made before. */
+/** Applies the operation to a row, or returns the result of the time it was applied before. */
 export function operateRow(
   items: StepItems,
   namespaceId: string,
   operation: BalanceOperation,
-  row: EmbeddedBucket | undefined,
+  row: Bucket | undefined,
   nowMs: number,
-  write: (bucket: EmbeddedBucket) => void,
+  write: (bucket: Bucket) => void,
 ): OperationResult {
   const { entityId } = operation;
   const incarnation = incarnationOf(items.read(entityKey(namespaceId, entityId)));
@@ -33,20 +35,20 @@ export function operateRow(
   const before = madeBefore(record, operation, incarnation, nowMs);
   if (before !== undefined) return before;
   const amounts: Record<string, number> = {};
-  const limits = row?.limits.map((limit) => {
-    const addition = operation.additionOf(limit.name);
-    if (addition === undefined) return limit;
-    const room = limit.rate.capacityMilli - balanceMilli(limit, nowMs);
+  row?.build.names.forEach((name, at) => {
+    const addition = operation.additionOf(name);
+    if (addition === undefined) return;
+    const { capacityMilli } = row.build.rates[at] as Rate;
+    const room = capacityMilli - row.balanceMilli(at, nowMs);
     const added = Math.max(0, Math.min(addition, room));
-    amounts[limit.name] = Math.floor(added / 1000);
-    const { level } = limit;
-    return { ...limit, level: { ...level, tokensMilli: level.tokensMilli + added } };
+    amounts[name] = Math.floor(added / 1000);
+    addTokens(row.numbers, at, added);
   });
   const result = { shards: row === undefined ? 0 : 1, amounts };
   for (const item of operation.recordsOf(result, { incarnation, nowMs })) {
     const { PK, SK, ...set } = item;
     items.update({ PK, SK }, { set: set as Record<string, Value> });
   }
-  if (row !== undefined && limits !== undefined) write({ ...row, limits });
+  if (row !== undefined) write(row);
   return result;
 }

@@ -4,23 +4,25 @@ import { boundedMap } from "../../base/bounded-map.ts";
 import type { Clock } from "../../base/time.ts";
 import { DamagedRecordError } from "../../domain/errors/errors.ts";
 import type { SqliteDatabase } from "../../storage/sqlite/database.ts";
-import type { AdjustedBucket, FastRequest } from "../fast-path.ts";
-import type { Link } from "../leg.ts";
+import type { PlainRequest } from "../bucket-consumer.ts";
+import type { Adjustment, Link } from "../leg.ts";
+import { type Bucket, SharedBuilds } from "./bucket.ts";
 import { decodeRow, encodeRow } from "./bucket-row.ts";
-import type { BucketRow, BucketTable } from "./bucket-table.ts";
-import { CachedRow } from "./cached-row.ts";
-import { CombinedChanges } from "./combined-changes.ts";
-import type { EmbeddedBucket } from "./embedded-bucket.ts";
-import type { FastConsume } from "./fast-consume.ts";
-import type { FastTable } from "./fast-table.ts";
-import { type FastConfig, PackedBucket } from "./packed-bucket.ts";
+import type { BucketRow, OrdinaryTable } from "./bucket-table.ts";
+import { CachedRow, CombinedChanges, type Decided } from "./combined-changes.ts";
+import {
+  adjustOne,
+  cascades,
+  consumeOne,
+  isOrdinary,
+  type OrdinaryOutcome,
+} from "./ordinary-call.ts";
 import type { StepItems } from "./row-operation.ts";
-import { SharedBuilds } from "./shared-builds.ts";
 import { SweepClock } from "./sweep-clock.ts";
-import { type CountUsage, type PendingUsage, pendingUsage } from "./usage-tally.ts";
+import type { CountUsage, PendingUsage } from "./usage-book.ts";
 
 const PAGE = 500;
-/** Expired rows are looked for once in so many writes, and so many are dropped at once. */
+/** Expired rows are looked for once in this many writes; at most `SWEPT` are removed at once. */
 const WRITES_PER_SWEEP = 64;
 const SWEPT = 128;
 const CONSUMES_PER_SWEEP = 1024;
@@ -49,9 +51,9 @@ const SQL = {
     WHERE ttl <= ? LIMIT ${SWEPT}`,
 } as const;
 
-const CORRECTED = { granted: true } as const;
+const ADJUSTED = { granted: true } as const;
 
-export class SqliteBucketTable implements BucketTable, FastTable {
+export class SqliteBucketTable implements OrdinaryTable {
   readonly isShared = true;
   readonly recordedLink: (entityId: string) => Link;
   readonly wasDeleted: (entityId: string) => boolean;
@@ -67,8 +69,12 @@ export class SqliteBucketTable implements BucketTable, FastTable {
   readonly #combined: CombinedChanges;
   #writes = 0;
   #consumes = 0;
-  /** A write of this turn of the event loop was made already: others share a transaction. */
+  /** The ttl column of rows that were read, so that a write can leave its index alone. */
+  readonly #ttls = new WeakMap<Bucket, number | undefined>();
+  /** Whether a write of this turn of the event loop was made: further ones share a transaction. */
   #isTurn = false;
+  /** Whether changes wait to be written together. */
+  #changesWait = false;
   readonly #endTurn = () => {
     this.#isTurn = false;
   };
@@ -93,60 +99,72 @@ export class SqliteBucketTable implements BucketTable, FastTable {
     this.#combined = new CombinedChanges({
       database: this.#database,
       write: (row, before, after) => this.#writeCombined(row, before, after),
-      forget: ({ entityId, resource }) => this.#cached.delete(nameOf(entityId, resource)),
+      forget: (row) => this.#forget(row),
+      onWritten: () => {
+        this.#changesWait = false;
+      },
     });
   }
 
-  get(entityId: string, resource: string): EmbeddedBucket | undefined {
+  get(entityId: string, resource: string): Bucket | undefined {
     const row = this.#database.prepare(SQL.get).get(this.namespaceId, entityId, resource);
-    return row === undefined ? undefined : bucketOf(row, nameOf(entityId, resource));
+    return row === undefined ? undefined : this.#bucketOf(row, nameOf(entityId, resource));
   }
 
-  /**
-   * One statement, where the row is as it was last seen, whatever other processes write. Further
-   * consumes of the same turn, and those that find the file busy, share a transaction.
-   */
-  consume(
-    request: FastRequest,
+  tryConsume(
+    request: PlainRequest,
     generation: number,
     ignoresMissing: boolean,
-  ): FastConsume | Promise<FastConsume | undefined> | undefined {
+  ): OrdinaryOutcome | Promise<OrdinaryOutcome | undefined> | undefined {
     const { entityId, resource, limits } = request;
     const row = this.#cached.get(nameOf(entityId, resource));
     if (row === undefined || this.#isSweepDue()) return undefined;
-    const { bucket } = row;
+    const nowMs = this.#clock();
     // Several rows need a transaction.
-    if (bucket.cascades || !bucket.isFastFor(limits, generation)) return undefined;
-    const outcome = bucket.consume(request, ignoresMissing, this.#clock());
-    if (outcome === undefined) return undefined;
-    if (this.#isTurn || !this.#combined.isEmpty) return this.#combined.add(row, outcome);
-    this.#beginTurn();
-    const after = outcome.granted ? bucket.text() : undefined;
+    if (cascades(row.bucket) || !isOrdinary(row.bucket, limits, generation, nowMs)) {
+      return undefined;
+    }
+    const outcome = consumeOne(row.bucket, request, ignoresMissing, nowMs);
+    return outcome === undefined ? undefined : this.#write(row, outcome);
+  }
+
+  tryAdjust(adjustment: Adjustment): boolean | Promise<boolean> {
+    const row = this.#cached.get(nameOf(adjustment.entityId, adjustment.resource));
+    if (row === undefined || !adjustOne(row.bucket, adjustment, this.#clock())) return false;
+    const written = this.#write(row, ADJUSTED);
+    return written instanceof Promise ? written.then(isPresent) : isPresent(written);
+  }
+
+  /**
+   * Writes a cached row as its bucket is now, in one statement, which checks that the file still
+   * has the row that the change was decided by. Further changes of the same turn, and those that
+   * find the file busy, share a transaction. `undefined`: not written, the slow path decides.
+   */
+  #write<Change extends Decided>(
+    row: CachedRow,
+    change: Change,
+  ): Change | Promise<Change | undefined> | undefined {
+    if (this.#isTurn || this.#changesWait) return this.#writeTogether(row, change);
+    this.#isTurn = true;
+    queueMicrotask(this.#endTurn);
+    const after = change.granted ? encodeRow(row.bucket) : undefined;
     const isWritten = this.#writeAlone(row, after);
-    if (isWritten === undefined) return this.#combined.add(row, outcome);
+    if (isWritten === undefined) return this.#writeTogether(row, change);
     if (isWritten) {
       row.text = after ?? row.text;
-      return outcome;
+      return change;
     }
-    // The bucket has a consume that was not written, or is not what the file has.
-    this.#cached.delete(nameOf(entityId, resource));
+    // The cached bucket has a change that was not written, or is not what the file has.
+    this.#forget(row);
     return undefined;
   }
 
-  async adjustShared(
-    { entityId, resource, config }: AdjustedBucket,
-    deltasMilli: readonly number[],
-    acquires: number,
-  ): Promise<boolean> {
-    const row = this.#cached.get(nameOf(entityId, resource));
-    if (row === undefined) return false;
-    if (!row.bucket.adjust(config.limits, deltasMilli, acquires, this.#clock())) return false;
-    return (await this.#combined.add(row, CORRECTED)) !== undefined;
-  }
-
-  #beginTurn(): void {
-    this.#isTurn = true;
-    queueMicrotask(this.#endTurn);
+  #writeTogether<Change extends Decided>(
+    row: CachedRow,
+    change: Change,
+  ): Promise<Change | undefined> {
+    this.#changesWait = true;
+    return this.#combined.add(row, change);
   }
 
   /** Returns whether the row was unchanged and is written; `undefined` when the file is busy. */
@@ -158,52 +176,32 @@ export class SqliteBucketTable implements BucketTable, FastTable {
       const changes = this.#database.tryRun(SQL.swap, after, ...id, text);
       return typeof changes === "symbol" ? undefined : changes === 1;
     } catch {
-      // The slow path meets the same error, and tells it.
+      // The slow path gets the same error, and reports it.
       return false;
     }
   }
 
-  /** In the transaction of several rows. */
+  /** Writes a row within the transaction of several rows. */
   #writeCombined(row: CachedRow, before: string, after: string | undefined): boolean {
     const id = [this.namespaceId, row.entityId, row.resource] as const;
     if (after === undefined) return this.#database.prepare(SQL.get).get(...id)?.state === before;
     return this.#database.change(SQL.swap, after, ...id, before) === 1;
   }
 
-  /** One statement, as a consume; an adjustment that can share one does, see `adjustShared`. */
-  adjust(
-    { entityId, resource, config }: AdjustedBucket,
-    deltasMilli: readonly number[],
-    acquires: number,
-  ): boolean {
-    const name = nameOf(entityId, resource);
-    const row = this.#cached.get(name);
-    if (row === undefined || this.#isTurn || !this.#combined.isEmpty) return false;
-    if (!row.bucket.adjust(config.limits, deltasMilli, acquires, this.#clock())) return false;
-    this.#beginTurn();
-    const after = row.bucket.text();
-    const isWritten = this.#writeAlone(row, after) === true;
-    if (isWritten) row.text = after;
-    // The bucket has an adjustment that was not written, or is not what the file has.
-    else this.#cached.delete(name);
-    return isWritten;
+  #forget({ entityId, resource }: CachedRow): void {
+    this.#cached.delete(nameOf(entityId, resource));
   }
 
-  remember(entityId: string, resource: string, fast: FastConfig, untilMs: number): void {
-    const row = this.#cached.get(nameOf(entityId, resource));
-    if (row !== undefined) this.#builds.remember(row.bucket, fast, untilMs);
-  }
-
-  set(entityId: string, resource: string, bucket: EmbeddedBucket): void {
+  set(entityId: string, resource: string, bucket: Bucket): void {
     const key = [this.namespaceId, entityId, resource] as const;
-    const ttl = bucket.ttl ?? null;
+    const { ttl } = bucket;
     const text = encodeRow(bucket);
-    if (bucket.stored !== undefined && bucket.stored.ttl === bucket.ttl) {
+    if (this.#ttls.has(bucket) && this.#ttls.get(bucket) === ttl) {
       this.#database.prepare(SQL.setState).run(text, ...key);
     } else {
-      this.#database.prepare(SQL.set).run(...key, text, ttl);
+      this.#database.prepare(SQL.set).run(...key, text, ttl ?? null);
     }
-    this.#see(entityId, resource, bucket, text);
+    this.#cache(entityId, resource, bucket, text);
     this.#writes += 1;
     if (this.#writes % WRITES_PER_SWEEP === 0) this.#sweep();
   }
@@ -212,14 +210,14 @@ export class SqliteBucketTable implements BucketTable, FastTable {
     return this.#database
       .prepare(SQL.ofEntity)
       .all(this.namespaceId, entityId)
-      .flatMap((row) => listedRow(row, entityId, String(row.resource)));
+      .flatMap((row) => this.#listed(row, entityId, String(row.resource)));
   }
 
   ofResource(resource: string, after: string | undefined): readonly BucketRow[] {
     return this.#database
       .prepare(SQL.ofResource)
       .all(this.namespaceId, resource, after ?? "")
-      .flatMap((row) => listedRow(row, String(row.entity), resource));
+      .flatMap((row) => this.#listed(row, String(row.entity), resource));
   }
 
   resources(after: string | undefined): readonly string[] {
@@ -257,19 +255,15 @@ export class SqliteBucketTable implements BucketTable, FastTable {
     return this.#database.snapshot(work, timeoutMs);
   }
 
-  #see(entityId: string, resource: string, bucket: EmbeddedBucket, text: string): void {
+  #cache(entityId: string, resource: string, bucket: Bucket, text: string): void {
     const name = nameOf(entityId, resource);
     const row = this.#cached.get(name);
-    const build = this.#builds.of(bucket, row?.bucket.build);
-    if (row === undefined) {
-      const packed = new PackedBucket(bucket, build);
-      this.#cached.set(name, new CachedRow(entityId, resource, packed, text));
-    } else {
-      row.replace(bucket, build, text);
-    }
+    bucket.build = this.#builds.of(bucket.build, row?.bucket.build);
+    if (row === undefined) this.#cached.set(name, new CachedRow(entityId, resource, bucket, text));
+    else row.replace(bucket, text);
   }
 
-  /** The fast path sweeps nothing; now and then a consume takes the slow path, which does. */
+  /** Sends one call in many to the slow path, because only that sweeps. */
   #isSweepDue(): boolean {
     this.#consumes += 1;
     if (this.#consumes % CONSUMES_PER_SWEEP !== 0) return false;
@@ -277,7 +271,7 @@ export class SqliteBucketTable implements BucketTable, FastTable {
     return true;
   }
 
-  /** Drops buckets whose time is over, in whichever namespace, once their usage is counted. */
+  /** Removes buckets whose time is over, of all namespaces, once their usage is counted. */
   #sweep(): void {
     const nowMs = this.#sweepClock.nowMs();
     if (nowMs === undefined) return;
@@ -286,34 +280,38 @@ export class SqliteBucketTable implements BucketTable, FastTable {
       const namespaceId = String(row.namespace);
       const entityId = String(row.entity);
       const resource = String(row.resource);
-      const [listed] = listedRow(row, entityId, resource);
-      const usage = listed === undefined ? undefined : pendingUsage(listed.bucket);
+      const [listed] = this.#listed(row, entityId, resource);
+      const usage = listed?.bucket.pendingUsage();
       if (usage !== undefined) this.#countUsage({ namespaceId, entityId, resource }, usage);
       this.#database.prepare(SQL.delete).run(namespaceId, entityId, resource);
     }
   }
-}
 
-/** One row of a list; none where it is damaged, so that it does not hide all others. */
-function listedRow(
-  row: Readonly<Record<string, unknown>>,
-  entityId: string,
-  resource: string,
-): BucketRow[] {
-  try {
-    return [{ entityId, resource, bucket: bucketOf(row, nameOf(entityId, resource)) }];
-  } catch (error) {
-    if (!(error instanceof DamagedRecordError)) throw error;
-    return [];
+  /** Returns one row of a list; none where it is damaged, so that it does not hide all others. */
+  #listed(row: StoredRow, entityId: string, resource: string): BucketRow[] {
+    try {
+      return [{ entityId, resource, bucket: this.#bucketOf(row, nameOf(entityId, resource)) }];
+    } catch (error) {
+      if (!(error instanceof DamagedRecordError)) throw error;
+      return [];
+    }
+  }
+
+  #bucketOf(row: StoredRow, name: string): Bucket {
+    const ttl = typeof row.ttl === "number" ? row.ttl : null;
+    const bucket = decodeRow(String(row.state), ttl, `the bucket ${name.replace("\n", " ")}`);
+    this.#ttls.set(bucket, bucket.ttl);
+    return bucket;
   }
 }
 
-/** Resources have no line breaks, so names cannot be mistaken for each other. */
+type StoredRow = Readonly<Record<string, unknown>>;
+
+/** Names a row of the cache. Resources have no line breaks, so names are unique. */
 function nameOf(entityId: string, resource: string): string {
   return `${resource}\n${entityId}`;
 }
 
-function bucketOf(row: Readonly<Record<string, unknown>>, name: string): EmbeddedBucket {
-  const where = `the bucket ${name.replace("\n", " ")}`;
-  return decodeRow(String(row.state), typeof row.ttl === "number" ? row.ttl : null, where);
+function isPresent(change: Decided | undefined): boolean {
+  return change !== undefined;
 }

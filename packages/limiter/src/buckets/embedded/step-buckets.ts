@@ -15,13 +15,12 @@ import type { PageRange } from "../../storage/item-table.ts";
 import { halfOpenRange } from "../../storage/sort-range.ts";
 import type { ListedRows, StepOptions, StepTable } from "../../storage/step-table.ts";
 import type { Link } from "../leg.ts";
+import type { Bucket } from "./bucket.ts";
 import { decodeRow, encodeRow } from "./bucket-row.ts";
 import type { BucketId, BucketRow, BucketTable } from "./bucket-table.ts";
-import type { EmbeddedBucket } from "./embedded-bucket.ts";
 import type { StepItems } from "./row-operation.ts";
 import { SweepClock } from "./sweep-clock.ts";
-import type { SnapshotItems, StepEvents } from "./usage-book.ts";
-import { type CountUsage, type PendingUsage, pendingUsage } from "./usage-tally.ts";
+import type { CountUsage, PendingUsage, SnapshotItems, StepEvents } from "./usage-book.ts";
 
 /** Rows of a list that are read together, and then compared together. */
 const PAGE = 25;
@@ -127,12 +126,12 @@ export class StepBuckets implements BucketTable {
     this.#sweepClock = new SweepClock(options.clock);
   }
 
-  get(entityId: string, resource: string): EmbeddedBucket | undefined {
+  get(entityId: string, resource: string): Bucket | undefined {
     const item = this.#running.rows.get(this.#keyOf(entityId, resource));
     return item === undefined ? undefined : bucketOf(item);
   }
 
-  set(entityId: string, resource: string, bucket: EmbeddedBucket): void {
+  set(entityId: string, resource: string, bucket: Bucket): void {
     const key = this.#keyOf(entityId, resource);
     const { ttl } = bucket;
     const item: Item = {
@@ -249,7 +248,7 @@ export class StepBuckets implements BucketTable {
         const { expires } = item;
         if (typeof expires !== "number" || expires > nowSeconds) continue;
         const [row] = listedRow(item);
-        const usage = row === undefined ? undefined : pendingUsage(row.bucket);
+        const usage = row?.bucket.pendingUsage();
         if (row !== undefined && usage !== undefined) {
           this.countUsage(row.entityId, row.resource, usage);
         }
@@ -267,7 +266,7 @@ export class StepBuckets implements BucketTable {
   /** Returns the snapshots that a row is counted in, when it has usage to count. */
   #usageKeysOf(item: Item): readonly Key[] {
     const [row] = listedRow(item);
-    const usage = row === undefined ? undefined : pendingUsage(row.bucket);
+    const usage = row?.bucket.pendingUsage();
     if (row === undefined || usage === undefined) return [];
     const { entityId, resource } = row;
     return usageKeys({ namespaceId: this.namespaceId, entityId, resource }, usage.atMs);
@@ -339,7 +338,7 @@ function listedRow(item: Item): BucketRow[] {
   }
 }
 
-function bucketOf({ entity_id, resource, state, expires }: Item): EmbeddedBucket {
+function bucketOf({ entity_id, resource, state, expires }: Item): Bucket {
   const where = `the bucket ${String(resource)} ${String(entity_id)}`;
   return decodeRow(String(state), typeof expires === "number" ? expires : null, where);
 }

@@ -1,7 +1,7 @@
 /**
  * Usage in the snapshots of an embedded store, bounded.
  *
- * Ids come from outside: a limiter by address meets millions of them. In each window and resource
+ * Ids come from outside: a limiter by address sees millions of them. In each window and resource
  * the busiest entities keep snapshots of their own; all others are summed in one snapshot of
  * `_other_`, which no entity can be called. Sums over a resource stay exact.
  */
@@ -19,7 +19,19 @@ import {
 } from "../../records/usage/usage-item.ts";
 import type { Item, Key } from "../../storage/item.ts";
 import type { Change } from "../../storage/item-store.ts";
-import type { CountUsage, PendingUsage } from "./usage-tally.ts";
+
+/** Adds the usage of a bucket to the snapshots, within the step of the caller. */
+export type CountUsage = (subject: UsageSubject, usage: PendingUsage) => void;
+
+/** Usage of a bucket that is not in the snapshots yet. */
+export interface PendingUsage {
+  /** A moment of the hour it belongs to, in epoch milliseconds. */
+  readonly atMs: number;
+  readonly amountsMilli: readonly (readonly [limitName: string, milli: number | bigint])[];
+  readonly events: number;
+  /** Acquires that left a soft limit below zero, by the name of the limit. */
+  readonly overdrawn?: ReadonlyMap<string, number>;
+}
 
 /** The snapshots of a store, read and written within the step of the caller. */
 export interface SnapshotItems {
@@ -32,7 +44,7 @@ export interface SnapshotItems {
 
 export interface UsageBounds {
   readonly retentionDays: number;
-  /** In one window and resource. */
+  /** Entities with a snapshot, in one window and resource. */
   readonly maxEntities: number;
 }
 
@@ -45,15 +57,15 @@ interface SnapshotPlace {
   readonly startMs: number;
 }
 
-/** The entities of one window and resource, as far as this process has met them. */
+/** The entities of one window and resource that this process has counted. */
 interface WindowEntities {
   size: number;
   readonly events: Map<string, number>;
-  /** No entity has fewer events than that; counts only grow, so it holds until it is raised. */
+  /** Lower bound of the events of any entity; counts only grow, so it holds until it is raised. */
   fewest: number;
 }
 
-/** Tells of steps that may run again: nothing that one has learned counts before it is done. */
+/** Reports steps that may run again: what one has learned counts only once it is done. */
 export interface StepEvents {
   /** Adds a function that is called before each run of a step. */
   onRun(listener: () => void): void;
@@ -61,7 +73,7 @@ export interface StepEvents {
   onDone(listener: () => void): void;
 }
 
-/** Returns what counts usage in snapshots; `events` where steps may run again. */
+/** Returns a function that counts usage in snapshots; `events` where steps may run again. */
 export function usageBook(
   items: SnapshotItems,
   bounds: UsageBounds,

@@ -16,10 +16,10 @@ import type { InactiveNamespace } from "../namespaces/namespace-state.ts";
 import type { DisabledFlag } from "../python-attributes.ts";
 import type { Incompatibility } from "../version-record.ts";
 
-/** Entities times resources; beyond it the least recently used are forgotten. */
+/** Maximum number of slots; beyond it the least recently used are dropped. */
 const SLOTS_MAX = 50_000;
 
-/** One remembered config item; no limits and no item are the same. */
+/** One cached config item; no limits and no item are the same. */
 export interface ConfigSlot {
   readonly limits: readonly Limit[];
   /** Limits of the same level that only the Python library can enforce. */
@@ -40,7 +40,7 @@ export interface ConfigSlot {
 }
 
 /**
- * How the cache is doing.
+ * Figures of the limit cache.
  *
  * @example
  * ```ts
@@ -65,7 +65,7 @@ export interface CacheStats {
 
 export class ConfigCache {
   readonly ttlSeconds: number;
-  /** The setting that was last seen, also when it is too old to be relied on for anything else. */
+  /** The stored setting as it was last seen, however long ago. */
   lastOnUnavailable: OnUnavailable | undefined;
   readonly #clock: Clock;
   readonly #slots = boundedMap<ConfigSlot>(SLOTS_MAX);
@@ -113,7 +113,7 @@ export class ConfigCache {
     this.#hits += hits;
   }
 
-  /** A fresh slot, counted as a hit or a miss. */
+  /** Returns a fresh slot, and counts a hit or a miss. */
   find(name: string): ConfigSlot | undefined {
     const slot = this.peek(name);
     if (slot === undefined) this.#misses += 1;
@@ -122,8 +122,8 @@ export class ConfigCache {
   }
 
   /**
-   * The slots of `names`: those already on their way are waited for, the others fetched by one
-   * call of `fetch`. Nothing is locked meanwhile.
+   * Returns the slots of `names`: waits for those that are being read, and reads the others by one
+   * call of `fetch`. Nothing is locked while it waits.
    */
   async load(
     names: readonly string[],
@@ -158,12 +158,12 @@ export class ConfigCache {
     this.#version = version;
   }
 
-  /** When a slot that is read now stops being fresh. */
+  /** Returns when a slot that is read now stops being fresh, in epoch milliseconds. */
   expiry(): number {
     return this.#clock() + this.ttlSeconds * 1000;
   }
 
-  /** Forgets everything; counters stay. */
+  /** Drops all slots; counters stay. */
   clear(): void {
     this.#epoch += 1;
     this.#generation += 1;

@@ -52,7 +52,7 @@ export interface ResolvedLimits {
   readonly version: number;
 }
 
-/** What the levels say about an entity and a resource. */
+/** The limits and flags of all levels, combined for an entity and a resource. */
 export interface Resolution {
   /** `undefined` when there are none at any level. */
   readonly limits: ResolvedLimits | undefined;
@@ -64,21 +64,21 @@ export interface Resolution {
   readonly cascade: boolean | undefined;
 }
 
-/** What the cache has of the limits of an entity. */
-interface Remembered extends Resolution {
-  /** When a part of it stops being fresh. */
+/** A resolution, and how long it holds. */
+export interface Resolved extends Resolution {
+  /** Epoch milliseconds at which a part of it stops being fresh; 0 when nothing is cached. */
   readonly expiresAtMs: number;
-  /** The generation of the cache that it was found in; it holds for no other one. */
+  /** The generation of the cache that it is of; it holds for no other one. */
   readonly generation: number;
 }
 
-/** Four slots make one answer; so many answers are kept. */
-const COMBINED_MAX = 20_000;
+/** Maximum number of resolutions that are kept; each is made of four slots. */
+const RESOLVED_MAX = 20_000;
 
 /** The levels that have flags, in the order of `CONFIG_LEVELS`. */
 const FLAG_LEVELS = ["entity", "entity_default", "resource"] as const;
 
-/** How slots are named in the cache. */
+/** Names of slots in the cache. */
 export const slotNames = {
   system: "system",
   resource: (resource: string) => `resource#${resource}`,
@@ -87,7 +87,7 @@ export const slotNames = {
 
 export class ConfigResolver {
   readonly cache: ConfigCache;
-  readonly #combined = boundedMap<Remembered>(COMBINED_MAX);
+  readonly #resolved = boundedMap<Resolved>(RESOLVED_MAX);
   readonly #context: RecordContext;
 
   constructor(context: RecordContext, cache: ConfigCache) {
@@ -95,69 +95,73 @@ export class ConfigResolver {
     this.cache = cache;
   }
 
-  /** Refuses when the namespace was deleted, or when the table asks for a newer client. */
+  /** Returns the limits that apply; `undefined` when no level has any. */
   async resolve(entityId: string, resource: string): Promise<ResolvedLimits | undefined> {
     return (await this.resolution(entityId, resource)).limits;
   }
 
-  /** The limits, and whether the resource is switched off or cascades. */
-  async resolution(entityId: string, resource: string): Promise<Resolution> {
-    const slots = await this.#resolve(entityId, resource);
+  /** Combines the levels, after one read of all slots that are not cached. */
+  async resolution(entityId: string, resource: string): Promise<Resolved> {
+    const cached = this.cached(entityId, resource);
+    if (cached !== undefined) return cached;
+    const slots = await this.#load(entityId, resource);
+    return this.#combineCached(entityId, resource) ?? this.#combine(slots, 0);
+  }
+
+  /** Combines the levels by cached slots alone; `undefined` when a slot is missing. */
+  cached(entityId: string, resource: string): Resolved | undefined {
+    const { cache } = this;
+    const last = this.#resolved.get(bucketId({ entityId, resource }));
+    const isFresh = last?.generation === cache.generation && cache.isFresh(last.expiresAtMs);
+    const found = isFresh ? last : this.#combineCached(entityId, resource);
+    if (found !== undefined) cache.countHits(CONFIG_LEVELS.length);
+    return found;
+  }
+
+  #combineCached(entityId: string, resource: string): Resolved | undefined {
+    const slots: ConfigSlot[] = [];
+    for (const name of namesFor(entityId, resource)) {
+      const slot = this.cache.peek(name);
+      if (slot === undefined) return undefined;
+      slots.push(slot);
+    }
+    const expiresAtMs = Math.min(...slots.map((slot) => slot.expiresAtMs));
+    const resolved = this.#combine(slots, expiresAtMs);
+    this.#resolved.set(bucketId({ entityId, resource }), resolved);
+    return resolved;
+  }
+
+  /** Refuses when the namespace was deleted, or when the table asks for a newer client. */
+  #combine(slots: readonly ConfigSlot[], expiresAtMs: number): Resolved {
     const { inactive, incompatible } = slots.at(-1) as ConfigSlot;
     if (inactive !== undefined) throw inactiveError(this.#context.namespaceId, inactive);
     if (incompatible !== undefined) throw incompatibleError(incompatible);
-    return combine(slots);
+    const { generation } = this.cache;
+    const { limits, disabledAt, bypassed, cascade } = combine(slots);
+    // Written out, because every acquire reads it: copies by spread differ in shape to the engine.
+    return { limits, disabledAt, bypassed, cascade, expiresAtMs, generation };
   }
 
-  async #resolve(entityId: string, resource: string): Promise<readonly ConfigSlot[]> {
+  /** Reads the slots that are not cached, and returns all. */
+  async #load(entityId: string, resource: string): Promise<readonly ConfigSlot[]> {
     const names = namesFor(entityId, resource);
     const bucketName = `${entityId}#${resource}`;
     const slots = names.map((name) => this.cache.find(name));
     const missing = names.filter((_, level) => slots[level] === undefined);
-    if (missing.length === 0) return slots as ConfigSlot[];
     const loaded = await this.cache.load(missing, (wanted) =>
       this.#fetch(wanted, (name) => this.#keyOf(name, entityId, resource), bucketName),
     );
     return names.map((name, level) => slots[level] ?? loaded.get(name)) as ConfigSlot[];
   }
 
-  /** What the levels say as they are stored now, past the cache. */
+  /** Combines the levels as they are stored now, past the cache. */
   async current(entityId: string, resource: string): Promise<Resolution> {
     const names = namesFor(entityId, resource);
     const keyOf = (name: string) => this.#keyOf(name, entityId, resource);
     return combine(await this.#fetch(names, keyOf, `${entityId}#${resource}`));
   }
 
-  /** Returns the same from the cache alone; `undefined` when something is not cached. */
-  remembered(entityId: string, resource: string): Remembered | undefined {
-    const { cache } = this;
-    const name = bucketId({ entityId, resource });
-    const last = this.#combined.get(name);
-    const isFresh = last?.generation === cache.generation && cache.isFresh(last.expiresAtMs);
-    const found = isFresh ? last : this.#combine(name, entityId, resource);
-    if (found !== undefined) cache.countHits(CONFIG_LEVELS.length);
-    return found;
-  }
-
-  #combine(name: string, entityId: string, resource: string): Remembered | undefined {
-    const slots: ConfigSlot[] = [];
-    let expiresAtMs = Number.POSITIVE_INFINITY;
-    for (const level of namesFor(entityId, resource)) {
-      const slot = this.cache.peek(level);
-      // A deleted namespace and an outdated client are refused where limits are resolved.
-      if (slot === undefined || isRefused(slot)) return undefined;
-      slots.push(slot);
-      expiresAtMs = Math.min(expiresAtMs, slot.expiresAtMs);
-    }
-    const { generation } = this.cache;
-    const { limits, disabledAt, bypassed, cascade } = combine(slots);
-    // Written out, because every acquire reads it: copies by spread differ in shape to the engine.
-    const remembered = { limits, disabledAt, bypassed, cascade, expiresAtMs, generation };
-    this.#combined.set(name, remembered);
-    return remembered;
-  }
-
-  /** What is stored for the whole namespace. */
+  /** Returns the slot of the namespace, which is read where it is not cached. */
   async system(): Promise<ConfigSlot> {
     const found = this.cache.find(slotNames.system);
     if (found !== undefined) return found;
@@ -167,7 +171,7 @@ export class ConfigResolver {
     return loaded.get(slotNames.system) as ConfigSlot;
   }
 
-  /** How long audit events are kept. */
+  /** Returns the days that audit events are kept. */
   async auditRetentionDays(): Promise<number> {
     return (await this.system()).auditRetentionDays ?? AUDIT_RETENTION_DAYS;
   }
@@ -178,7 +182,7 @@ export class ConfigResolver {
     if (version !== undefined) this.cache.changed(version, [slotNames.system, ...names]);
   }
 
-  /** The same for what is stored for the namespace; `undefined` leaves the setting as it was. */
+  /** Records a change of the system level; `undefined` leaves `onUnavailable` as it was. */
   changedSystem(
     version: number | undefined,
     onUnavailable: OnUnavailable | null | undefined,
@@ -234,7 +238,7 @@ export class ConfigResolver {
   }
 }
 
-/** In the order of `CONFIG_LEVELS`. */
+/** Returns the names of all slots, in the order of `CONFIG_LEVELS`. */
 function namesFor(entityId: string, resource: string): readonly string[] {
   return [
     slotNames.entity(entityId, resource),
@@ -254,7 +258,7 @@ function combine(slots: readonly ConfigSlot[]): Resolution {
   };
 }
 
-/** The first level that has a value decides, whichever level supplies the limits. */
+/** Returns the flag of the first level that has one, whichever level supplies the limits. */
 function decidingFlag(
   slots: readonly ConfigSlot[],
 ): { readonly level: DisabledLevel; readonly value: DisabledFlag } | undefined {
@@ -277,12 +281,17 @@ function combineLimits(slots: readonly ConfigSlot[]): ResolvedLimits | undefined
   return { limits, unsupported, source, onUnavailable: slots.at(-1)?.onUnavailable, version };
 }
 
-/** Whether the system slot says that calls are refused. */
-function isRefused({ inactive, incompatible }: ConfigSlot): boolean {
-  return inactive !== undefined || incompatible !== undefined;
-}
+/** The values of a level without an item, as most entities have it. */
+const NO_VALUES: ReturnType<typeof valuesIn> = {
+  limits: Object.freeze([]),
+  unsupported: [],
+  disabled: undefined,
+  cascade: undefined,
+  onUnavailable: undefined,
+  auditRetentionDays: undefined,
+};
 
-function slotOf(item: Item | undefined, asOf: number, expiresAtMs: number): ConfigSlot {
+function valuesIn(item: Item) {
   return {
     // Frozen, because all callers share the list.
     limits: Object.freeze(decodeLimits(item)),
@@ -291,6 +300,19 @@ function slotOf(item: Item | undefined, asOf: number, expiresAtMs: number): Conf
     cascade: cascadeIn(item),
     onUnavailable: onUnavailableIn(item),
     auditRetentionDays: retentionDaysIn(item),
+  };
+}
+
+function slotOf(item: Item | undefined, asOf: number, expiresAtMs: number): ConfigSlot {
+  const { limits, unsupported, disabled, cascade, onUnavailable, auditRetentionDays } =
+    item === undefined ? NO_VALUES : valuesIn(item);
+  return {
+    limits,
+    unsupported,
+    disabled,
+    cascade,
+    onUnavailable,
+    auditRetentionDays,
     inactive: undefined,
     incompatible: undefined,
     asOf,

@@ -1,11 +1,11 @@
 /** The parts of stores whose buckets are changed in one step of this process. */
 
+import type { CountUsage } from "../../buckets/embedded/usage-book.ts";
 import {
   type SnapshotItems,
   type StepEvents,
   usageBook,
 } from "../../buckets/embedded/usage-book.ts";
-import type { CountUsage } from "../../buckets/embedded/usage-tally.ts";
 import { linkInRecord } from "../../buckets/link.ts";
 import { lifeKeys, wasDeleted } from "../../records/entities/deletion-mark.ts";
 import { entityKey, namespaceIdKey } from "../../records/keys.ts";

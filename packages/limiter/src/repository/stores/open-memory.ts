@@ -33,7 +33,12 @@ export async function openMemory(_location: StoreLocation, options: OpenOptions)
         items,
         refuseClosed: () => store.refuseClosed(),
       });
-      return new EmbeddedBucketStore(table, { clock, random, fastTable: table, ...bucketOptions });
+      return new EmbeddedBucketStore(table, {
+        clock,
+        random,
+        ordinaryTable: table,
+        ...bucketOptions,
+      });
     },
   };
 }

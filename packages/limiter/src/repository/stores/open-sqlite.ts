@@ -30,7 +30,12 @@ export async function openFile({ path }: FileLocation, options: OpenOptions): Pr
       const records = recordsIn((key) => rows.read(key)?.item, namespaceId);
       const place = { database, namespaceId, clock, countUsage, items };
       const table = new SqliteBucketTable({ ...place, ...records });
-      return new EmbeddedBucketStore(table, { clock, random, fastTable: table, ...bucketOptions });
+      return new EmbeddedBucketStore(table, {
+        clock,
+        random,
+        ordinaryTable: table,
+        ...bucketOptions,
+      });
     },
   };
 }

@@ -1,4 +1,10 @@
-import { fits, gatesOf, softNames, takenOf } from "@zae-limiter/limiter/buckets/gating.ts";
+import {
+  fits,
+  gatesOf,
+  overdrawnOf,
+  softNames,
+  takenOf,
+} from "@zae-limiter/limiter/buckets/gating.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import { expect, test } from "vitest";
 
@@ -39,4 +45,12 @@ test.each([
 test("a soft limit and a bypass refuse nothing", () => {
   expect(fits({ limits: [SOFT] }, [9000], [0])).toBe(true);
   expect(fits({ limits: [HARD], bypass: true }, [9000], [0])).toBe(true);
+});
+
+test("a soft limit is overdrawn where it was consumed from and is below zero", () => {
+  const config = { limits: [HARD, SOFT] };
+  expect(overdrawnOf(config, [1, 1], [-1, -1])).toEqual(new Map([["soft", 1]]));
+  expect(overdrawnOf(config, [1, 0], [-1, -1])).toBeUndefined();
+  expect(overdrawnOf(config, [1, 1], [-1, 0])).toBeUndefined();
+  expect(overdrawnOf({ ...config, bypass: true }, [1, 1], [-1, -1])).toBeUndefined();
 });

@@ -13,6 +13,7 @@ import type { Item } from "@zae-limiter/limiter/storage/item.ts";
 import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
 import { lehmer } from "@zae-limiter/test-support/lehmer.ts";
 import { busyTimer } from "@zae-limiter/test-support/table.ts";
+import { bucketWith, limitsIn } from "./embedded/bucket-of.ts";
 import { type Fraction, fraction, plus, smaller, ZERO } from "./fraction.ts";
 
 export const ENTITY = "entity";
@@ -120,7 +121,7 @@ export function embeddedSubject(options: SubjectOptions): Subject {
     clock,
     ttlMultiplier,
     onWarning: refuseWarning,
-    fastTable: table,
+    ordinaryTable: table,
   });
   return {
     clients: [store],
@@ -132,7 +133,7 @@ export function embeddedSubject(options: SubjectOptions): Subject {
         return undefined;
       }
       return new Map(
-        bucket.limits.map(({ name, rate, level, consumedMilli }) => {
+        limitsIn(bucket).map(({ name, rate, level, consumedMilli }) => {
           const passed = BigInt(Math.max(0, nowMs - level.refilledAtMs));
           const parts = passed * BigInt(rate.refillMilli) + BigInt(level.remainder);
           const total = plus(fraction(level.tokensMilli), fraction(parts, rate.periodMs));
@@ -142,16 +143,8 @@ export function embeddedSubject(options: SubjectOptions): Subject {
       );
     },
     sweep: async () => {
-      const other = { cascade: false, parentId: undefined };
-      table.set("other", RESOURCE, {
-        link: other,
-        version: 0,
-        source: "system",
-        ttl: undefined,
-        limits: [],
-        usageHour: 0,
-        events: 0,
-      });
+      const other = bucketWith([], { version: 0, source: "system", usageHour: 0 });
+      table.set("other", RESOURCE, other);
     },
   };
 }

@@ -1,12 +1,6 @@
-import { FastConsume } from "@zae-limiter/limiter/buckets/embedded/fast-consume.ts";
 import { checkLimits, type Limit } from "@zae-limiter/limiter/domain/limit.ts";
-import {
-  grantedStatus,
-  type LimitStatus,
-  statusOf,
-} from "@zae-limiter/limiter/domain/limit-status.ts";
-import { draftOfGrant, headersOf, ownStatuses } from "@zae-limiter/limiter/http/headers.ts";
-import fc from "fast-check";
+import { type LimitStatus, statusOf } from "@zae-limiter/limiter/domain/limit-status.ts";
+import { headersOf, ownStatuses } from "@zae-limiter/limiter/http/headers.ts";
 import { describe, expect, test } from "vitest";
 
 const [RPM, TPM, RPD] = checkLimits(["rpm:60", "tpm:1000", "rpd:5000/day"]) as readonly [
@@ -51,34 +45,5 @@ describe("headers of the newest draft", () => {
     expect(ownStatuses(own)).toBe(own);
     expect(ownStatuses([...own, status("parent", RPM)])).toEqual(own);
     expect(ownStatuses([])).toEqual([]);
-  });
-
-  test("a grant has the same headers from its bucket as from its statuses", () => {
-    const balance = fc.record({
-      limit: fc.constantFrom(RPM, TPM, RPD),
-      leftMilli: fc.oneof(
-        fc.integer({ min: -5000, max: 5_000_000 }),
-        fc.constantFrom(0, 999, 1000, 59_999, 60_000, 1_000_000),
-      ),
-    });
-    const balances = fc.uniqueArray(balance, {
-      minLength: 1,
-      maxLength: 3,
-      selector: ({ limit }) => limit.name,
-    });
-    fc.assert(
-      fc.property(balances, (all) => {
-        const limits = all.map(({ limit }) => limit);
-        const config = { limits, source: "override" as const, version: 0 };
-        const link = { parentId: undefined, cascade: false };
-        const milli = [...limits.map(() => 1000), ...all.map(({ leftMilli }) => leftMilli)];
-        const bucket = new FastConsume(true, "a", "http", config, link, milli);
-        const statuses = all.map(({ limit, leftMilli }) => {
-          const check = { entityId: "a", resource: "http", limit, requested: 1 };
-          return grantedStatus(check, leftMilli, limit.rate);
-        });
-        expect(draftOfGrant(bucket)).toEqual(headersOf(["draft"], { statuses, nowMs: 0 }));
-      }),
-    );
   });
 });

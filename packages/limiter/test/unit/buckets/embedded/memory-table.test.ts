@@ -30,7 +30,7 @@ function opened() {
     clock,
     ttlMultiplier: 100,
     onWarning,
-    fastTable: table,
+    ordinaryTable: table,
   });
   const limits = [Limit.parse("rpm:60")];
   const config = { limits, source: "system", version: 1 } as const;
