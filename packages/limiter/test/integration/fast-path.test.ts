@@ -1,6 +1,6 @@
 /**
- * The fast path decides as the slow path does. Two limiters run the same story, and one of them
- * always takes the slow path.
+ * The fast path decides as the slow path does. Two limiters run the same generated story, and one of
+ * them always takes the slow path.
  */
 
 import { mkdtempSync, rmSync } from "node:fs";
@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { checkLimits } from "@zae-limiter/limiter/domain/limit.ts";
 import {
+  type AcquireRequest,
   type Decision,
   type Lease,
   type LimiterEvent,
@@ -20,7 +21,12 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 
 type Step =
-  | { readonly do: "take"; readonly entity: number; readonly consume: Record<string, number> }
+  | {
+      readonly do: "acquire";
+      readonly entity: number;
+      readonly consume: Record<string, number>;
+      readonly ignores: boolean;
+    }
   | {
       readonly do: "override";
       readonly entity: number;
@@ -28,12 +34,22 @@ type Step =
       readonly checked: boolean;
       readonly consume: Record<string, number>;
     }
-  | { readonly do: "settle"; readonly how: "commit" | "rollback"; readonly delta: number }
+  | {
+      readonly do: "end";
+      readonly how: "commit" | "rollback";
+      readonly correct: "adjust" | "settle" | "consume";
+      readonly delta: number;
+    }
   | { readonly do: "wait"; readonly ms: number }
   | { readonly do: "limit"; readonly rpm: number; readonly tpm: number | undefined }
-  | { readonly do: "limitEntity"; readonly entity: number; readonly rpm: number };
+  | { readonly do: "limitEntity"; readonly entity: number; readonly rpm: number }
+  | { readonly do: "soften"; readonly rpm: number }
+  | { readonly do: "switch"; readonly entity: number; readonly to: "bypass" | "clear" }
+  | { readonly do: "cascade"; readonly entity: number; readonly value: boolean | null }
+  | { readonly do: "topUp"; readonly entity: number };
 
 const entity = fc.nat(2);
+const rpm = fc.integer({ min: 2, max: 9 });
 const amount = fc.oneof(
   { arbitrary: fc.integer({ min: 0, max: 4 }), weight: 20 },
   { arbitrary: fc.constantFrom(-1, 0.5, 1000, Number.NaN), weight: 1 },
@@ -43,48 +59,37 @@ const consume = fc.oneof(
   { arbitrary: fc.record({ rpm: amount, tpm: amount }), weight: 10 },
   { arbitrary: fc.constantFrom({}, { other: 1 }, { rpm: 1, other: 1 }), weight: 1 },
 );
+const ms = fc.oneof(
+  { arbitrary: fc.nat(900), weight: 20 },
+  { arbitrary: fc.constantFrom(-700, -9000, 59_000, 61_000, 1_900_000, 9_999_999), weight: 1 },
+);
+
+function kind<Kind extends Step["do"]>(name: Kind): fc.Arbitrary<Kind> {
+  return fc.constant(name);
+}
+
 const step: fc.Arbitrary<Step> = fc.oneof(
-  { arbitrary: fc.record({ do: fc.constant("take" as const), entity, consume }), weight: 30 },
   {
     arbitrary: fc.record({
-      do: fc.constant("settle" as const),
+      do: kind("acquire"),
+      entity,
+      consume,
+      ignores: fc.integer({ min: 0, max: 9 }).map((one) => one === 0),
+    }),
+    weight: 60,
+  },
+  {
+    arbitrary: fc.record({
+      do: kind("end"),
       how: fc.constantFrom("commit" as const, "rollback" as const),
+      correct: fc.constantFrom("adjust" as const, "settle" as const, "consume" as const),
       delta: fc.integer({ min: -2, max: 9 }),
     }),
-    weight: 12,
+    weight: 20,
   },
   {
     arbitrary: fc.record({
-      do: fc.constant("wait" as const),
-      ms: fc.oneof(
-        { arbitrary: fc.nat(900), weight: 20 },
-        {
-          arbitrary: fc.constantFrom(-700, -9000, 59_000, 61_000, 1_900_000, 9_999_999),
-          weight: 1,
-        },
-      ),
-    }),
-    weight: 12,
-  },
-  {
-    arbitrary: fc.record({
-      do: fc.constant("limit" as const),
-      rpm: fc.integer({ min: 2, max: 9 }),
-      tpm: fc.option(fc.integer({ min: 2, max: 9 }), { nil: undefined }),
-    }),
-    weight: 1,
-  },
-  {
-    arbitrary: fc.record({
-      do: fc.constant("limitEntity" as const),
-      entity,
-      rpm: fc.integer({ min: 2, max: 9 }),
-    }),
-    weight: 1,
-  },
-  {
-    arbitrary: fc.record({
-      do: fc.constant("override" as const),
+      do: kind("override"),
       entity,
       rpm: fc.integer({ min: 2, max: 3 }),
       checked: fc.boolean(),
@@ -92,22 +97,46 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     }),
     weight: 12,
   },
+  { arbitrary: fc.record({ do: kind("wait"), ms }), weight: 12 },
+  {
+    arbitrary: fc.record({ do: kind("limit"), rpm, tpm: fc.option(rpm, { nil: undefined }) }),
+    weight: 1,
+  },
+  { arbitrary: fc.record({ do: kind("limitEntity"), entity, rpm }), weight: 1 },
+  { arbitrary: fc.record({ do: kind("soften"), rpm }), weight: 1 },
+  {
+    arbitrary: fc.record({
+      do: kind("switch"),
+      entity,
+      to: fc.constantFrom("bypass" as const, "clear" as const, "clear" as const),
+    }),
+    weight: 1,
+  },
+  {
+    arbitrary: fc.record({
+      do: kind("cascade"),
+      entity,
+      value: fc.constantFrom(true, false, null, null),
+    }),
+    weight: 1,
+  },
+  { arbitrary: fc.record({ do: kind("topUp"), entity }), weight: 1 },
 );
 
 /** Lists that were checked once and are passed with many calls, as a middleware does. */
 const CHECKED = new Map<number, readonly LimitInput[]>();
 
-function listOf({ rpm, checked }: { rpm: number; checked: boolean }): readonly LimitInput[] {
-  const limits = [`rpm:${rpm}/sec`, "tpm:7/sec:20"];
+function listOf({ rpm: rate, checked }: { rpm: number; checked: boolean }): readonly LimitInput[] {
+  const limits = [`rpm:${rate}/sec`, "tpm:7/sec:20"];
   if (!checked) return limits;
-  const known = CHECKED.get(rpm) ?? checkLimits(limits);
-  CHECKED.set(rpm, known);
+  const known = CHECKED.get(rate) ?? checkLimits(limits);
+  CHECKED.set(rate, known);
   return known;
 }
 
 const START_MS = 1_900_000_000_000;
 
-/** Without what no two runs have in common. */
+/** Removes the fields of an event that no two runs have in common. */
 function timeless(event: LimiterEvent): object {
   const {
     acquireId: _id,
@@ -117,17 +146,17 @@ function timeless(event: LimiterEvent): object {
   return rest;
 }
 
-/** One of the two that live through the story. */
-class Hero {
+/** A limiter that runs the story. */
+class Run {
   readonly events: LimiterEvent[] = [];
   readonly #leases: Lease[] = [];
-  /** How often it was not the long way, for one entity and for a chain of them. */
-  onTheSpot = 0;
-  chainsOnTheSpot = 0;
+  /** Calls that the fast path decided: all of them, and those of several legs. */
+  fast = 0;
+  fastChains = 0;
   #nowMs = START_MS;
   #limiter: RateLimiter | undefined;
 
-  async open(url: string, long: boolean): Promise<void> {
+  async open(url: string, isSlow: boolean): Promise<void> {
     this.#limiter = await RateLimiter.open(url, {
       clock: () => this.#nowMs,
       events: (event) => {
@@ -142,10 +171,10 @@ class Hero {
     const { buckets } = this.limiter.repository[INTERNALS];
     const tryNow = buckets.tryNow.bind(buckets);
     buckets.tryNow = (...call) => {
-      const outcome = long ? undefined : tryNow(...call);
-      if (outcome !== undefined) this.onTheSpot += 1;
+      const outcome = isSlow ? undefined : tryNow(...call);
+      if (outcome !== undefined) this.fast += 1;
       if (outcome !== undefined && "legs" in outcome && outcome.legs.length > 1) {
-        this.chainsOnTheSpot += 1;
+        this.fastChains += 1;
       }
       return outcome;
     };
@@ -156,33 +185,60 @@ class Hero {
     return this.#limiter;
   }
 
-  /** What can be seen of a step. */
-  async live(what: Step): Promise<unknown> {
-    const { limits } = this.limiter.repository;
+  /** Runs a step, and returns what a caller can see of it. */
+  async take(what: Step): Promise<unknown> {
     switch (what.do) {
       case "wait":
         this.#nowMs += what.ms;
         return undefined;
-      case "limit": {
-        const tpm = what.tpm === undefined ? [] : [`tpm:${what.tpm}/sec`];
-        return void (await limits.setSystem([`rpm:${what.rpm}/sec`, ...tpm]));
-      }
-      case "limitEntity":
-        return void (await limits.setEntity(`e${what.entity}`, [`rpm:${what.rpm}/sec`]));
-      case "settle":
-        return this.#settle(what.how, what.delta);
+      case "end":
+        return this.#end(what);
       case "override":
-        return this.#take(`e${what.entity}`, what.consume, listOf(what));
-      case "take":
-        return this.#take(`e${what.entity}`, what.consume);
+        return this.#acquire(what.entity, what.consume, { limits: listOf(what) });
+      case "acquire":
+        return this.#acquire(
+          what.entity,
+          what.consume,
+          what.ignores ? { missingLimits: "ignore" } : {},
+        );
+      default:
+        return void (await this.#change(what));
     }
   }
 
-  async #take(entityId: string, amounts: Record<string, number>, limits?: readonly LimitInput[]) {
-    const request = { entityId, resource: "api", consume: amounts, ...(limits && { limits }) };
+  async #change(
+    what: Exclude<Step, { readonly do: "wait" | "end" | "override" | "acquire" }>,
+  ): Promise<void> {
+    const { limits, buckets } = this.limiter.repository;
+    const entityId = `e${"entity" in what ? what.entity : 0}`;
+    if (what.do === "limit") {
+      const tpm = what.tpm === undefined ? [] : [`tpm:${what.tpm}/sec`];
+      await limits.setSystem([`rpm:${what.rpm}/sec`, ...tpm]);
+    } else if (what.do === "soften") await limits.setSystem([`rpm:${what.rpm}/sec soft`]);
+    else if (what.do === "limitEntity") await limits.setEntity(entityId, [`rpm:${what.rpm}/sec`]);
+    else if (what.do === "switch") await limits[what.to]({ entityId, resource: "api" });
+    else if (what.do === "cascade") {
+      await limits.setCascade({ entityId, resource: "api" }, what.value);
+    } else if ((await buckets.list(entityId)).length > 0) {
+      const [{ limitName = "" } = {}] = await buckets.list(entityId);
+      await buckets.topUp({ entityId, resource: "api", amounts: { [limitName]: 1 } });
+    }
+  }
+
+  async #acquire(
+    at: number,
+    amounts: Record<string, number>,
+    more: Pick<AcquireRequest, "limits" | "missingLimits">,
+  ): Promise<unknown> {
+    const entityId = `e${at}`;
     let decision: Decision;
     try {
-      decision = await this.limiter.tryAcquire(request);
+      decision = await this.limiter.tryAcquire({
+        entityId,
+        resource: "api",
+        consume: amounts,
+        ...more,
+      });
     } catch (error) {
       expect(error).toBeInstanceOf(ValidationError);
       return (error as Error).message;
@@ -195,46 +251,50 @@ class Hero {
     return { consumed: lease.consumed, statuses: lease.statuses, stored };
   }
 
-  async #settle(how: "commit" | "rollback", delta: number): Promise<unknown> {
+  async #end({ how, correct, delta }: Extract<Step, { readonly do: "end" }>): Promise<unknown> {
     const lease = this.#leases.shift();
     if (lease === undefined) return undefined;
     const held = lease.consumed.rpm ?? 0;
-    if (held + delta > 0 && delta !== 0 && held > 0) lease.adjust({ rpm: delta });
+    if (held + delta > 0 && delta !== 0 && held > 0) {
+      if (correct === "settle") lease.settle({ rpm: held + delta });
+      else if (correct === "adjust" || delta < 0) lease.adjust({ rpm: delta });
+      else await lease.consume({ rpm: delta }).catch((error: Error) => error.name);
+    }
     await lease[how]();
     return lease.consumed;
   }
 }
 
-/** Returns the one that took the quick way where it could. */
-async function compare(story: readonly Step[], url: () => string): Promise<Hero> {
-  const [quick, long] = [new Hero(), new Hero()];
-  await quick.open(url(), false);
-  await long.open(url(), true);
+/** Returns the run that took the fast path where it could. */
+async function compare(story: readonly Step[], url: () => string): Promise<Run> {
+  const [fast, slow] = [new Run(), new Run()];
+  await fast.open(url(), false);
+  await slow.open(url(), true);
   for (const [at, what] of story.entries()) {
-    expect(await quick.live(what), `step ${at}`).toStrictEqual(await long.live(what));
+    expect(await fast.take(what), `step ${at}`).toStrictEqual(await slow.take(what));
   }
   for (const id of ["e0", "e1", "e2"]) {
-    const usage = ({ limiter }: Hero) => limiter.repository.usage.snapshots({ entityId: id });
-    expect(await usage(quick)).toStrictEqual(await usage(long));
+    const usage = ({ limiter }: Run) => limiter.repository.usage.snapshots({ entityId: id });
+    expect(await usage(fast)).toStrictEqual(await usage(slow));
   }
-  expect(quick.events.map(timeless)).toStrictEqual(long.events.map(timeless));
-  expect(long.onTheSpot).toBe(0);
-  await Promise.all([quick.limiter.close(), long.limiter.close()]);
-  return quick;
+  expect(fast.events.map(timeless)).toStrictEqual(slow.events.map(timeless));
+  expect(slow.fast).toBe(0);
+  await Promise.all([fast.limiter.close(), slow.limiter.close()]);
+  return fast;
 }
 
-describe("a charge on the spot", () => {
+describe("ordinary calls", () => {
   it("the fast path does the same as the slow path in memory", async () => {
     const story = fc.array(step, { minLength: 30, maxLength: 60 });
-    let [onTheSpot, chainsOnTheSpot] = [0, 0];
+    let [fast, fastChains] = [0, 0];
     const told = fc.asyncProperty(story, async (steps) => {
-      const quick = await compare(steps, () => "memory:");
-      onTheSpot += quick.onTheSpot;
-      chainsOnTheSpot += quick.chainsOnTheSpot;
+      const run = await compare(steps, () => "memory:");
+      fast += run.fast;
+      fastChains += run.fastChains;
     });
     await fc.assert(told, { numRuns: 80, seed: 8 });
-    expect(onTheSpot).toBeGreaterThan(200);
-    expect(chainsOnTheSpot).toBeGreaterThan(40);
+    expect(fast).toBeGreaterThan(200);
+    expect(fastChains).toBeGreaterThan(40);
   });
 
   it("the fast path does the same as the slow path in a file", async () => {
@@ -246,12 +306,12 @@ describe("a charge on the spot", () => {
     };
     const story = fc.array(step, { minLength: 40, maxLength: 60 });
     try {
-      let onTheSpot = 0;
+      let fast = 0;
       const told = fc.asyncProperty(story, async (steps) => {
-        onTheSpot += (await compare(steps, url)).onTheSpot;
+        fast += (await compare(steps, url)).fast;
       });
       await fc.assert(told, { numRuns: 12, seed: 8 });
-      expect(onTheSpot).toBeGreaterThan(20);
+      expect(fast).toBeGreaterThan(20);
     } finally {
       rmSync(folder, { recursive: true });
     }
@@ -274,7 +334,7 @@ describe("a charge on the spot", () => {
     expect(granted).toBe(100);
     const [state] = await one.repository.buckets.list("user");
     expect(state?.totalConsumed).toBe(100);
-    // What was given back elsewhere is there to take.
+    // What was refunded elsewhere is there to consume.
     const lease = await other.acquire({ ...request, consume: { rpm: 0 } });
     lease.adjust({ rpm: 1 });
     await lease.commit();

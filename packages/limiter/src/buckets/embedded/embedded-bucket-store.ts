@@ -252,11 +252,9 @@ export class EmbeddedBucketStore implements BucketStore {
   #countRows(read: () => readonly BucketRow[]): Promise<string | undefined> {
     return this.#table.step(() => {
       const rows = read();
-      for (const { entityId, resource } of rows) {
-        // Read again: every write may remove buckets whose time is over, and counts them.
-        const bucket = this.#table.get(entityId, resource);
-        const usage = bucket?.pendingUsage();
-        if (bucket === undefined || usage === undefined) continue;
+      for (const { entityId, resource, bucket } of rows) {
+        const usage = bucket.pendingUsage();
+        if (usage === undefined) continue;
         this.#table.countUsage(entityId, resource, usage);
         bucket.markCounted(bucket.usageHour);
         this.#table.set(entityId, resource, bucket);

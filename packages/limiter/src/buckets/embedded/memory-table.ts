@@ -48,6 +48,8 @@ export class MemoryBucketTable implements OrdinaryTable {
   #lastEntities: Map<string, Bucket> | undefined;
   readonly #builds = new SharedBuilds();
   #consumes = 0;
+  /** Buckets to check for whether their time is over, when the step ends. */
+  #sweepDue = 0;
   /** Number of buckets. */
   #count = 0;
   /** The entities of a resource in order; dropped when a bucket is added or removed. */
@@ -149,7 +151,7 @@ export class MemoryBucketTable implements OrdinaryTable {
       this.#sorted.delete(resource);
       this.#count += 1;
     }
-    this.#sweepSome(SWEPT_PER_WRITE);
+    this.#sweepDue += SWEPT_PER_WRITE;
   }
 
   /** Does nothing, because every row here can be read. */
@@ -203,9 +205,13 @@ export class MemoryBucketTable implements OrdinaryTable {
     this.#countUsage({ namespaceId: this.namespaceId, entityId, resource }, usage);
   }
 
+  /** Sweeps after the work, so that no bucket is removed that the step has read. */
   async step<T>(work: () => T): Promise<T> {
     this.#refuseClosed();
-    return work();
+    const result = work();
+    this.#sweepSome(this.#sweepDue);
+    this.#sweepDue = 0;
+    return result;
   }
 
   async peek<T>(work: () => T): Promise<T> {

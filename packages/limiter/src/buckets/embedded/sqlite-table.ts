@@ -203,7 +203,6 @@ export class SqliteBucketTable implements OrdinaryTable {
     }
     this.#cache(entityId, resource, bucket, text);
     this.#writes += 1;
-    if (this.#writes % WRITES_PER_SWEEP === 0) this.#sweep();
   }
 
   ofEntity(entityId: string): readonly BucketRow[] {
@@ -247,8 +246,14 @@ export class SqliteBucketTable implements OrdinaryTable {
     this.#countUsage({ namespaceId: this.namespaceId, entityId, resource }, usage);
   }
 
+  /** Sweeps after the work, so that no bucket is removed that the step has read. */
   step<T>(work: () => T, timeoutMs: number | undefined): Promise<T> {
-    return this.#database.write(work, timeoutMs);
+    const workAndSweep = () => {
+      const result = work();
+      if (this.#writes >= WRITES_PER_SWEEP) this.#sweep();
+      return result;
+    };
+    return this.#database.write(workAndSweep, timeoutMs);
   }
 
   peek<T>(work: () => T, timeoutMs: number | undefined): Promise<T> {
@@ -267,12 +272,13 @@ export class SqliteBucketTable implements OrdinaryTable {
   #isSweepDue(): boolean {
     this.#consumes += 1;
     if (this.#consumes % CONSUMES_PER_SWEEP !== 0) return false;
-    this.#writes = WRITES_PER_SWEEP - 1;
+    this.#writes = WRITES_PER_SWEEP;
     return true;
   }
 
   /** Removes buckets whose time is over, of all namespaces, once their usage is counted. */
   #sweep(): void {
+    this.#writes = 0;
     const nowMs = this.#sweepClock.nowMs();
     if (nowMs === undefined) return;
     const rows = this.#database.prepare(SQL.expired).all(Math.floor(nowMs / 1000));

@@ -60,6 +60,24 @@ for (const [name, url] of Object.entries(STORES)) {
       await limiter.close();
     });
 
+    test("an expired bucket is counted once, also when a call of its child finds it expired", async () => {
+      const { time, repo, limiter, acquire } = await open(url());
+      await repo.entities.create({ id: "team" });
+      await repo.entities.create({ id: "key-1", parentId: "team", cascade: true });
+      // Enough calls that a store which removes expired buckets with some writes does so here.
+      for (let call = 0; call < 70; call += 1) {
+        await acquire("key-1", { rpm: 1 });
+        if (call % 3 === 0) await acquire(`other-${call}`, { rpm: 1 });
+        time.nowMs += 2 * HOUR_MS;
+      }
+      const { snapshots } = await repo.usage.snapshots({ entityId: "team", window: "hourly" });
+      expect(snapshots.length).toBeGreaterThan(0);
+      for (const { totalEvents, counters } of snapshots) {
+        expect([totalEvents, counters.rpm]).toEqual([1, 1]);
+      }
+      await limiter.close();
+    });
+
     test("adjustments and rollbacks change what was consumed, not how many acquires there were", async () => {
       const { repo, limiter, acquire } = await open(url());
       const lease = await acquire("key-1", { tpm: 500 });

@@ -144,7 +144,7 @@ export function embeddedSubject(options: SubjectOptions): Subject {
     },
     sweep: async () => {
       const other = bucketWith([], { version: 0, source: "system", usageHour: 0 });
-      table.set("other", RESOURCE, other);
+      await table.step(() => table.set("other", RESOURCE, other));
     },
   };
 }
