@@ -1,6 +1,6 @@
 /**
- * The fast path decides as the slow path does. Two limiters run the same generated story, and one of
- * them always takes the slow path.
+ * The fast path decides as the slow path does. Two limiters run the same generated story, and one
+ * of them always takes the slow path.
  */
 
 import { mkdtempSync, rmSync } from "node:fs";

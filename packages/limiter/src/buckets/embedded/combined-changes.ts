@@ -6,34 +6,8 @@
  * transaction. Where another process has changed a row by then, the slow path decides again.
  */
 
-import type { Bucket } from "./bucket.ts";
 import { encodeRow } from "./bucket-row.ts";
-
-/** A row of a SQLite file as this process last saw it, and the changes that wait to be written. */
-export class CachedRow {
-  readonly entityId: string;
-  readonly resource: string;
-  bucket: Bucket;
-  /** The row in the file, unless another process has written it. */
-  text: string;
-  /** Changes that are in `bucket` and not yet in `text`. */
-  group: RowGroup | undefined = undefined;
-
-  constructor(entityId: string, resource: string, bucket: Bucket, text: string) {
-    this.entityId = entityId;
-    this.resource = resource;
-    this.bucket = bucket;
-    this.text = text;
-  }
-
-  /** Takes over a bucket that the slow path has written. It lacks the changes that wait. */
-  replace(bucket: Bucket, text: string): void {
-    if (this.group !== undefined) this.group.isVoid = true;
-    this.group = undefined;
-    this.bucket = bucket;
-    this.text = text;
-  }
-}
+import type { CachedRow } from "./sqlite-table.ts";
 
 /** A consume, or an adjustment, which is always granted. */
 export interface Decided {
@@ -41,7 +15,7 @@ export interface Decided {
 }
 
 /** Changes of one row that share its write, in the order in which they came. */
-class RowGroup {
+export class RowGroup {
   readonly row: CachedRow;
   /** The text that the file must have for the changes to be right. */
   readonly before: string;

@@ -9,7 +9,7 @@ import type { Adjustment, Link } from "../leg.ts";
 import { type Bucket, SharedBuilds } from "./bucket.ts";
 import { decodeRow, encodeRow } from "./bucket-row.ts";
 import type { BucketRow, OrdinaryTable } from "./bucket-table.ts";
-import { CachedRow, CombinedChanges, type Decided } from "./combined-changes.ts";
+import { CombinedChanges, type Decided, type RowGroup } from "./combined-changes.ts";
 import {
   adjustOne,
   cascades,
@@ -52,6 +52,32 @@ const SQL = {
 } as const;
 
 const ADJUSTED = { granted: true } as const;
+
+/** A row of a SQLite file as this process last saw it, and the changes that wait to be written. */
+export class CachedRow {
+  readonly entityId: string;
+  readonly resource: string;
+  bucket: Bucket;
+  /** The row in the file, unless another process has written it. */
+  text: string;
+  /** Changes that are in `bucket` and not yet in `text`. */
+  group: RowGroup | undefined = undefined;
+
+  constructor(entityId: string, resource: string, bucket: Bucket, text: string) {
+    this.entityId = entityId;
+    this.resource = resource;
+    this.bucket = bucket;
+    this.text = text;
+  }
+
+  /** Takes over a bucket that the slow path has written. It lacks the changes that wait. */
+  replace(bucket: Bucket, text: string): void {
+    if (this.group !== undefined) this.group.isVoid = true;
+    this.group = undefined;
+    this.bucket = bucket;
+    this.text = text;
+  }
+}
 
 export class SqliteBucketTable implements OrdinaryTable {
   readonly isShared = true;
