@@ -1,5 +1,8 @@
 /** Reads the list of models of an upstream: its own `GET /v1/models`. */
 
+import { once } from "node:events";
+import { type IncomingMessage, request as requestHttp } from "node:http";
+import { request as requestHttps } from "node:https";
 import { isPlainObject } from "@zae-limiter/limiter/domain/check.ts";
 import { modelNameProblem } from "./model-names.ts";
 import type { UpstreamSpec } from "./upstreams.ts";
@@ -57,27 +60,42 @@ async function requestPage(
 ): Promise<Page> {
   const base = url.href.endsWith("/") ? url.href.slice(0, -1) : url.href;
   const address = new URL(`${base}/models`);
-  const headers: Record<string, string> = { accept: "application/json" };
+  const headers: Record<string, string> = {
+    accept: "application/json",
+    "accept-encoding": "identity",
+  };
   if (api === "anthropic") {
     address.searchParams.set("limit", String(PAGE_SIZE));
     if (after !== undefined) address.searchParams.set("after_id", after);
     headers["anthropic-version"] = ANTHROPIC_VERSION;
     if (key !== undefined) headers["x-api-key"] = key;
   } else if (key !== undefined) headers["authorization"] = `Bearer ${key}`;
-  // A redirect would send the key elsewhere.
-  const response = await fetch(address, { headers, signal, redirect: "manual" });
-  if (!response.ok) {
-    await response.body?.cancel();
-    throw new Error(`the answer has the status ${response.status}`);
-  }
-  return pageOf(JSON.parse(await textOf(response)), api);
+  const answer = await answerOf(address, headers, signal);
+  return pageOf(JSON.parse(await textOf(answer)), api);
+}
+
+/** Returns a successful answer. A redirect is none: following it would send the key elsewhere. */
+async function answerOf(
+  address: URL,
+  headers: Record<string, string>,
+  signal: AbortSignal,
+): Promise<IncomingMessage> {
+  const request = address.protocol === "https:" ? requestHttps : requestHttp;
+  const sent = request(address, { headers, signal, agent: false });
+  // Whatever ends the request is seen by the wait for its answer, or by the reader of the body.
+  sent.on("error", () => {});
+  sent.end();
+  const [answer] = (await once(sent, "response")) as [IncomingMessage];
+  if (answer.statusCode === 200) return answer;
+  answer.destroy();
+  throw new Error(`the answer has the status ${answer.statusCode}`);
 }
 
 /** Reads a body up to the bound, whatever length it announces. */
-async function textOf({ body }: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
+async function textOf(answer: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
   let bytes = 0;
-  for await (const chunk of body ?? []) {
+  for await (const chunk of answer as AsyncIterable<Buffer>) {
     bytes += chunk.length;
     if (bytes > BYTES_MAX) throw new Error(`the answer has more than ${BYTES_MAX} bytes`);
     chunks.push(chunk);

@@ -183,6 +183,6 @@ function textOf(list: ModelList | undefined): string {
 function failureLine({ url }: UpstreamSpec, reason: string, isKnown: boolean): string {
   const effect = isKnown
     ? "The last list stays."
-    : "Until it can, only names that limits are stored for are known.";
+    : "Until then, only names that limits are stored for are known.";
   return `The models of ${url.href} cannot be listed: ${reason}. ${effect}`;
 }

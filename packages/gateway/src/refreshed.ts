@@ -59,7 +59,7 @@ export class Refreshed<T> {
     try {
       this.#value = await read(over.signal);
     } catch (error) {
-      if (!this.#stopped.signal.aborted) onFailure?.(reasonOf(error));
+      if (!this.#stopped.signal.aborted) onFailure?.(reasonOf(error, over.signal));
     } finally {
       this.#stopped.signal.removeEventListener("abort", stop);
       done.abort();
@@ -67,8 +67,7 @@ export class Refreshed<T> {
   }
 }
 
-/** Returns why a request failed: `fetch` says only that it did, and has the reason as cause. */
-function reasonOf(error: unknown): Error {
-  const { cause } = error as Error;
-  return cause instanceof Error ? cause : (error as Error);
+/** Returns why a reading failed; an abort has its reason in the signal. */
+function reasonOf(error: unknown, { aborted, reason }: AbortSignal): Error {
+  return (aborted ? reason : error) as Error;
 }

@@ -1,14 +1,14 @@
 /** The gateway as a process: what SIGTERM does, and what it serves besides calls. */
 
 import { once } from "node:events";
-import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createKey } from "@zae-limiter/gateway/keys.ts";
 import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { Binary, collect } from "@zae-limiter/test-support/binary.ts";
 import { chatEvents, sse } from "@zae-limiter/test-support/llm/shapes.ts";
-import { stall, Upstream } from "@zae-limiter/test-support/llm/upstream.ts";
+import { json, stall, Upstream } from "@zae-limiter/test-support/llm/upstream.ts";
 import OpenAI from "openai";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
@@ -107,6 +107,46 @@ test.each([[[]], [["--access-log"]]])("SIGHUP does not stop the gateway with %j"
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
   child.kill("SIGTERM");
   expect(await ended).toMatchObject({ code: 0 });
+});
+
+test("the access log has each call, and neither prompts nor answers nor keys", async () => {
+  await repository.entities.create({ id: "team-a" });
+  const { key, stored } = await createKey(repository, "team-a", undefined);
+  upstream.models = ["gpt-4o"];
+  const usage = { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 };
+  const message = { role: "assistant", content: "ANSWER-TEXT" };
+  upstream.replyWith(json({ object: "chat.completion", choices: [{ index: 0, message }], usage }));
+  const file = join(folder, "access.log");
+  const args = ["gateway", "-u", `${upstream.url}/v1`, "--port", "0", "--json"];
+  const child = binary.start([...args, "--access-log", file], { env });
+  const ended = collect(child);
+  const [line] = (await once(child.stdout as NonNullable<typeof child.stdout>, "data")) as [string];
+  const { url } = JSON.parse(line) as { url: string };
+  const call = async (apiKey: string, model: string) => {
+    const openai = new OpenAI({ apiKey, baseURL: `${url}/v1`, maxRetries: 0 });
+    const asked = [{ role: "user" as const, content: "PROMPT-TEXT" }];
+    await openai.chat.completions.create({ model, messages: asked }).catch(() => undefined);
+  };
+  await call(key, "gpt-4o");
+  await call(key, "invented");
+  await call("zael-guessed-key", "gpt-4o");
+  child.kill("SIGTERM");
+  expect(await ended).toMatchObject({ code: 0 });
+  const text = readFileSync(file, "utf8");
+  for (const secret of ["PROMPT-TEXT", "ANSWER-TEXT", key, "guessed", "sk-real"]) {
+    expect(text).not.toContain(secret);
+  }
+  const known = { key: stored.hint, entity_id: "team-a", upstream: upstream.url, api: "chat" };
+  const tokens = { input_tokens: 7, output_tokens: 3, cached_tokens: 0, is_estimated: false };
+  const entries = text
+    .trim()
+    .split("\n")
+    .map((entry) => JSON.parse(entry) as object);
+  expect(entries).toMatchObject([
+    { ...known, ...tokens, status: 200, model: "gpt-4o", resource: "gpt-4o" },
+    { ...known, ...tokens, status: 200, model: "invented", resource: "other" },
+    { status: 401, key: null, entity_id: null, model: null, path: "/v1/chat/completions" },
+  ]);
 });
 
 test("a file of upstreams that cannot be used is refused with its lines", async () => {

@@ -1,5 +1,7 @@
 /** Which resource and which upstream the name of a model has, with real lists of upstreams. */
 
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
 import { allowedFor } from "@zae-limiter/gateway/allowed-resources.ts";
 import { Models, type ModelsOptions } from "@zae-limiter/gateway/models.ts";
 import { checkUpstream, type UpstreamSpec } from "@zae-limiter/gateway/upstreams.ts";
@@ -39,6 +41,19 @@ afterEach(async () => {
   for (const models of started.splice(0)) models.stop();
   await repository.close();
 });
+
+/** Listens on the first port that is free. */
+async function listenOnOneOf(server: Server, ports: readonly number[]): Promise<number> {
+  for (const port of ports) {
+    server.listen(port, "127.0.0.1");
+    const isFree = await once(server, "listening").then(
+      () => true,
+      () => false,
+    );
+    if (isFree) return port;
+  }
+  throw new Error(`None of the ports ${ports.join(", ")} is free`);
+}
 
 /** Answers as OpenAI lists models. */
 function lists(...ids: string[]): Reply {
@@ -133,7 +148,7 @@ describe("known names", () => {
     expect(names.map((name) => resourceOf(models, name))).toEqual(["gpt-4o", "o3", "other"]);
     expect(lines).toEqual([
       `The models of ${openai.url}/v1 cannot be listed: the answer has the status 404. ` +
-        "Until it can, only names that limits are stored for are known.",
+        "Until then, only names that limits are stored for are known.",
     ]);
   });
 
@@ -236,6 +251,25 @@ describe("lists of upstreams", () => {
     expect(openai.arrived).toHaveLength(1);
   });
 
+  test("a list that begins and never ends is given up after ten seconds", async () => {
+    let begun = () => {};
+    const isRead = new Promise<void>((resolve) => {
+      begun = resolve;
+    });
+    openai.replyWith((_, response) => {
+      response.writeHead(200, { "content-type": "application/json" });
+      response.write('{"data":[', begun);
+    });
+    const starting = start([specAt(openai)]);
+    await isRead;
+    timer.pass(3000);
+    await starting;
+    timer.pass(7000);
+    await openai.untilHungUp(1);
+    await vi.waitFor(() => expect(lines).toHaveLength(1));
+    expect(lines[0]).toContain("cannot be listed: no answer within 10000 ms.");
+  });
+
   test("calls make a list be read again once a minute, and time does every five", async () => {
     const models = await start([specAt(openai)]);
     for (let call = 0; call < 1000; call += 1) models.resolve(`fresh-${call}`, undefined);
@@ -266,6 +300,15 @@ describe("lists of upstreams", () => {
     timer.pass(5 * MINUTE_MS);
     await vi.waitFor(() => expect(resourceOf(later, "gpt-9")).toBe("gpt-9"));
     expect(resourceOf(later, "gpt-4o")).toBe("other");
+  });
+
+  test("an upstream on a port that browsers refuse is asked like any other", async () => {
+    const server = createServer((_, response) => response.end('{"data":[{"id":"llama"}]}'));
+    const port = await listenOnOneOf(server, [10_080, 6000, 6566, 6665, 6666, 6667, 6668, 6697]);
+    const url = `http://127.0.0.1:${port}/v1`;
+    const models = await start([checkUpstream({ url, key: "none" }, {}, false)]);
+    expect([resourceOf(models, "llama"), lines]).toEqual(["llama", []]);
+    server.close();
   });
 
   test("no line about a list shows the key", async () => {

@@ -9,16 +9,22 @@ const store = temporaryStore();
 const env = { OPENAI_API_KEY: "sk-real", ANTHROPIC_API_KEY: "sk-ant-real" };
 const PORT = ["--port", "0"];
 
+/** Said of an upstream that does not answer. */
+const UNLISTED =
+  "The models of http://127.0.0.1:9/v1 cannot be listed: connect ECONNREFUSED 127.0.0.1:9. " +
+  "Until then, only names that limits are stored for are known.";
+
 /** A namespace whose gateways end as soon as they listen. */
 function stopping() {
   return store.namespace({ env, onOutput: (_, interrupt) => interrupt("SIGINT") });
 }
 
 describe("the start of a gateway", () => {
-  test("a store without limits and keys is told with the commands that help", async () => {
+  test("the start names the commands that add the limits and keys that are missing", async () => {
     const { run } = stopping();
     const { err } = await run("gateway", "-u", "http://127.0.0.1:9/v1", ...PORT);
     expect(err.split("\n")).toEqual([
+      UNLISTED,
       "There are no limits yet, for the system or for a resource: calls of entities without " +
         "limits of their own get an error. Set some, which takes up to a minute, with: " +
         "zae-limiter system set-limits -l rpm:60 -l tpm:100000",
@@ -43,7 +49,7 @@ describe("the start of a gateway", () => {
     expect(open.err).toBe("Stopping: calls in flight may end first\n");
     await run("gateway", "key", "create", "--entity", "team-a", "--create-entity");
     const closed = await run("gateway", "-u", "http://127.0.0.1:9/v1", ...PORT);
-    expect(closed.err).toBe("Stopping: calls in flight may end first\n");
+    expect(closed.err).toBe(`${UNLISTED}\nStopping: calls in flight may end first\n`);
   });
 
   test("the first line names each upstream with its path, and the store", async () => {
