@@ -9,7 +9,7 @@ import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { checkDashboard, type DashboardOptions } from "./options.ts";
 import { type Asked, CHANGE_ROUTES, READ_ROUTES } from "./routes.ts";
 import { failed, jsonAnswer, pageAnswer, safe } from "./server/answers.ts";
-import { eventsResponse, type Teller } from "./server/events-stream.ts";
+import { eventsResponse, type Feed } from "./server/events-stream.ts";
 import { failure, failureOf, RequestFailure } from "./server/failure.ts";
 import { refusedRequest } from "./server/guard.ts";
 import { type Page, readPage } from "./server/page-file.ts";
@@ -131,10 +131,10 @@ class Dashboard {
   #events({ repository, survey }: Scope, signal: AbortSignal): Response {
     const live = this.#live;
     const leave = live?.watch();
-    const tellers: Teller[] = [async () => ["overview", await survey.overview()]];
-    if (live !== undefined) tellers.push(async () => ["live", live.state]);
+    const feeds: Feed[] = [async () => ["overview", await survey.overview()]];
+    if (live !== undefined) feeds.push(async () => ["live", live.state]);
     const { timer } = repository[INTERNALS];
-    return safe(eventsResponse(tellers, { timer, signal, onClose: () => leave?.() }));
+    return safe(eventsResponse(feeds, { timer, signal, onClose: () => leave?.() }));
   }
 
   /** Returns the repository of a namespace; opening it reads whether the namespace is active. */
@@ -186,7 +186,7 @@ class LiveCalls {
   /** Listens until the result is called as often as this was. */
   watch(): () => void {
     this.#watchers += 1;
-    this.#stop ??= subscribe(this.#limiter, (event) => this.#hear(event));
+    this.#stop ??= subscribe(this.#limiter, (event) => this.#count(event));
     return () => {
       this.#watchers -= 1;
       if (this.#watchers > 0) return;
@@ -205,7 +205,7 @@ class LiveCalls {
     };
   }
 
-  #hear(event: LimiterEvent): void {
+  #count(event: LimiterEvent): void {
     if (event.type === "acquired") this.#granted += 1;
     else if (event.type === "degraded") this.#degraded += 1;
     else if (event.type === "rejected") {

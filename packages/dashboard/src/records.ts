@@ -77,7 +77,11 @@ export async function saveLimits(
   if (!sameTexts(stored, change.expected)) {
     const now = stored.length === 0 ? "none" : stored.join(" ");
     throw new RequestFailure(
-      failure(409, "changed", `Another change was made meanwhile; the limits are now: ${now}`),
+      failure(
+        409,
+        "changed",
+        `Another change was made before this one; the limits are now: ${now}`,
+      ),
     );
   }
   await storeLimits(repository, change, defined({ principal }));

@@ -150,7 +150,7 @@ async function watchTraffic({ terminal, repository, random, pause, moveTo }: Sta
   const drawing = new Drawing(terminal);
   const calls: CallReport[] = [];
   let news: readonly string[] = [];
-  const tell = (atMs: number, name: string, text: string) => {
+  const print = (atMs: number, name: string, text: string) => {
     const at = palette.faint(`${(atMs / 1000).toFixed(1).padStart(4)} s`);
     const line = `  ${at}  ${name.padEnd(7)}${text}`;
     if (isTerminal) news = [...news, line].slice(-NEWS_MAX);
@@ -159,13 +159,13 @@ async function watchTraffic({ terminal, repository, random, pause, moveTo }: Sta
   const traffic = new Traffic(limiter, random, moveTo, (call) => {
     calls.push(call);
     const outcome = palette[PAINTS[call.outcome]](call.outcome.padEnd(8));
-    tell(call.atMs, call.entityId, `${outcome}  ${callText(call)}`);
+    print(call.atMs, call.entityId, `${outcome}  ${callText(call)}`);
   });
   traffic.at(RAISE_MS, async () => {
     const { limits } = repository;
     await limits.setEntity("batch", ["rpm:60", "tpm:24000/min:6000"], { principal: "ops" });
     const raised = await limits.getEntity("batch");
-    tell(RAISE_MS, "ops", `gives batch ${raised.join("  ")}, at once`);
+    print(RAISE_MS, "ops", `gives batch ${raised.join("  ")}, at once`);
   });
   const frameMs = isTerminal ? FRAME_MS.terminal : FRAME_MS.plain;
   try {

@@ -128,11 +128,11 @@ class Member {
         }
       });
       // Reports may be on their way when the process has ended: the channel closes after the last.
-      const exit = new Promise<string>((told) => {
-        child.on("exit", (code, signal) => told(`ended with ${signal ?? `exit code ${code}`}`));
-        child.on("error", (error) => told(error.message));
+      const exit = new Promise<string>((resolve) => {
+        child.on("exit", (code, signal) => resolve(`ended with ${signal ?? `exit code ${code}`}`));
+        child.on("error", (error) => resolve(error.message));
       });
-      const hungUp = new Promise<void>((told) => void child.once("disconnect", told));
+      const hungUp = new Promise<void>((resolve) => void child.once("disconnect", resolve));
       void Promise.all([exit, hungUp]).then(([how]) => {
         if (isDone) return resolve();
         const error = new Error(failure ?? how);

@@ -13,13 +13,13 @@ const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 export function processTerminal(): Terminal {
   const { stdin, stdout, stderr, env } = process;
   const listeners = new Set<(interruption: Interruption) => void>();
-  const tell = (interruption: Interruption) => {
+  const notify = (interruption: Interruption) => {
     for (const listener of [...listeners]) listener(interruption);
   };
   for (const signal of SIGNALS) {
     process.on(signal, () => {
       if (listeners.size === 0) process.exit(exitCodeOf(signal));
-      tell(signal);
+      notify(signal);
     });
   }
   // A reader such as `head` closes the pipe when it has seen enough. That is not an error, and the
@@ -29,7 +29,7 @@ export function processTerminal(): Terminal {
       // The terminal was closed: a command that goes on after SIGHUP has no reader any more.
       if (error.code === "EIO" && stream.isTTY) return;
       if (error.code !== "EPIPE") throw error;
-      tell("SIGPIPE");
+      notify("SIGPIPE");
     });
   }
   return {

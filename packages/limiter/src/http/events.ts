@@ -37,13 +37,13 @@ export class Reporter {
   }
 
   /** Notifies the listener; without one, warns of a lease that could not be ended. */
-  tell(type: HttpEvent["type"], told: Omit<HttpEvent, "type">): void {
-    if (this.#listener !== undefined) this.#hand({ type, ...told }, this.#listener);
+  emit(type: HttpEvent["type"], details: Omit<HttpEvent, "type">): void {
+    if (this.#listener !== undefined) this.#hand({ type, ...details }, this.#listener);
     else if (type === "commit_failed") {
       const sentence =
-        `Could not end the lease of ${told.entityId} for ${told.resource}: ` +
+        `Could not end the lease of ${details.entityId} for ${details.resource}: ` +
         "its corrections are not written";
-      warn("ZAEL_HTTP_COMMIT_FAILED", sentence, told.cause);
+      warn("ZAEL_HTTP_COMMIT_FAILED", sentence, details.cause);
     }
   }
 

@@ -205,7 +205,7 @@ export class Gate<R extends object, C = undefined> {
   #grant(request: R, limiter: RateLimiter, target: Target, lease: Lease): Entry {
     const passage = new Passage(lease, target, this.#rulesOf(limiter));
     addPassage(request, passage);
-    this.#reporter.tell(lease.degraded ? "degraded" : "granted", target);
+    this.#reporter.emit(lease.degraded ? "degraded" : "granted", target);
     const headers = lease.degraded ? [DEGRADED] : this.#headers(limiter, lease);
     return { kind: "passed", headers, passage };
   }
@@ -216,7 +216,7 @@ export class Gate<R extends object, C = undefined> {
       timer: limiter.repository[INTERNALS].timer,
       refundWhen,
       refundsErrors,
-      endFailed: (target, cause) => this.#reporter.tell("commit_failed", { ...target, cause }),
+      endFailed: (target, cause) => this.#reporter.emit("commit_failed", { ...target, cause }),
     };
     return this.#rules;
   }
@@ -242,11 +242,11 @@ export class Gate<R extends object, C = undefined> {
   async #failed(request: R, target: Target, error: unknown): Promise<Entry> {
     const { observes, onUnavailable } = this.#options;
     if (error instanceof RateLimiterUnavailable && (observes || onUnavailable === "allow")) {
-      this.#reporter.tell("degraded", { ...target, cause: error });
+      this.#reporter.emit("degraded", { ...target, cause: error });
       return { kind: "passed", headers: [DEGRADED] };
     }
     if (error instanceof RateLimiterUnavailable) {
-      this.#reporter.tell("unavailable", { ...target, status: 503, cause: error });
+      this.#reporter.emit("unavailable", { ...target, status: 503, cause: error });
       await turnBackAll(request);
       return { kind: "answered", answer: unavailableAnswer() };
     }
@@ -262,12 +262,12 @@ export class Gate<R extends object, C = undefined> {
    */
   async #refuse(
     request: R,
-    told: Omit<HttpEvent, "type">,
+    details: Omit<HttpEvent, "type">,
     answer: Answer,
     headers: readonly Header[] = [],
   ): Promise<Entry> {
     const { observes } = this.#options;
-    this.#reporter.tell(observes ? "observed" : "refused", { ...told, status: answer.status });
+    this.#reporter.emit(observes ? "observed" : "refused", { ...details, status: answer.status });
     if (observes) return { kind: "passed", headers: [...headers, OBSERVED] };
     await turnBackAll(request);
     return { kind: "answered", answer };

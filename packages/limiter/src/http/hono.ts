@@ -97,7 +97,7 @@ export function rateLimit<C extends HonoContext = Context>(
     throw new ValidationError(
       "entityId",
       undefined,
-      "this runtime does not tell the client's address; pass `getConnInfo` of its Hono adapter, or `entityId`",
+      "this runtime does not provide the client's address; pass `getConnInfo` of its Hono adapter, or `entityId`",
     );
   }
   const gate = new Gate<C>(checked, {

@@ -228,7 +228,7 @@ function consumeOf<R>(
   const names = limits.map(({ name }) => name);
   const unknown = Object.keys(consume).find((name) => !names.includes(name));
   if (unknown === undefined || missingLimits === "ignore") return consume;
-  const reason = `"${unknown}" is none of the limits; expected ${names.join(", ")}`;
+  const reason = `"${unknown}" is not one of the limits; expected ${names.join(", ")}`;
   throw new ValidationError("consume", unknown, reason);
 }
 

@@ -53,14 +53,15 @@ export class Passage {
       const refund = (threw && this.#rules.refundsErrors) || this.#wantsRefund(outcome);
       const ending = refund ? this.#rollback() : this.lease[Symbol.asyncDispose]();
       // Most leases have ended by now, and need no further promise.
-      return ending === ENDED ? ENDED : this.#told(ending);
+      return ending === ENDED ? ENDED : this.#reporting(ending);
     } catch (error) {
       this.#rules.endFailed(this.#target, error);
       return ENDED;
     }
   }
 
-  async #told(ending: Promise<void>): Promise<void> {
+  /** Waits for the end of the lease, and reports a failure of it. */
+  async #reporting(ending: Promise<void>): Promise<void> {
     try {
       await ending;
     } catch (error) {
@@ -97,7 +98,7 @@ export class Passage {
 
   /** Refunds everything: the request went no further than the middlewares. */
   async turnBack(): Promise<void> {
-    if (this.#begin()) await this.#told(this.#rollback());
+    if (this.#begin()) await this.#reporting(this.#rollback());
   }
 
   /** Whether this call is the first to end the passage. */

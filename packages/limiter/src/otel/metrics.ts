@@ -55,7 +55,7 @@ export function observeMetrics(
 ): () => void {
   const instruments = new Metrics(limiter, meter, entitiesMax);
   const ends = [
-    subscribe(limiter, (event) => instruments.hear(event)),
+    subscribe(limiter, (event) => instruments.count(event)),
     limiter.repository[INTERNALS].listen((call) => instruments.called(call)),
     instruments.register(),
   ];
@@ -108,7 +108,7 @@ class Metrics {
     });
   }
 
-  hear(event: LimiterEvent): void {
+  count(event: LimiterEvent): void {
     switch (event.type) {
       case "acquired":
       case "rejected":

@@ -32,9 +32,9 @@ export function uiHandler(run: UiRun, { isKnownToken, hosts }: PageGuard): Fetch
 
 async function api(run: UiRun, request: Request, path: string): Promise<Response> {
   if (request.method === "GET" && path === "events") {
-    const tellers = [async () => ["state", run.state()] as const];
+    const feeds = [async () => ["state", run.state()] as const];
     const options = { timer: systemTimer, signal: request.signal, onClose: () => undefined };
-    return safe(eventsResponse(tellers, options));
+    return safe(eventsResponse(feeds, options));
   }
   if (request.method === "POST" && (path === "start" || path === "change" || path === "stop")) {
     const body = await bodyOf(request);
