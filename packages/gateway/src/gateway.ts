@@ -2,7 +2,7 @@
 
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import type { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { randomBytes, systemRandom } from "@zae-limiter/limiter/base/random.ts";
 import { TextMemo } from "@zae-limiter/limiter/base/text-memo.ts";
@@ -87,6 +87,7 @@ export class Gateway {
   readonly #accessLog: AccessLog | undefined;
   /** Requests whose response or lease has not ended. */
   readonly #open = new Set<Promise<void>>();
+  readonly #closings = new Closings();
   #isStopping = false;
 
   private constructor(options: GatewayOptions, models: Models, keys: KeyLookup | undefined) {
@@ -178,17 +179,21 @@ export class Gateway {
 
   /** Serves a request until its response has closed and its lease has ended. Never rejects. */
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const closed = new Promise<void>((resolve) => response.once("close", resolve));
+    const closed = this.#closings.of(request, response);
     const { url = "/", method } = request;
     if (url === HEALTH_PATH && method === "GET") await this.#answerHealth(response);
     else if (url === METRICS_PATH && method === "GET") {
       response.writeHead(200, { "content-type": PROMETHEUS_TYPE }).end(this.#metrics.text());
-    } else await this.#serveCall(request, response);
+    } else await this.#serveCall(request, response, closed);
     await closed;
     this.#metrics.answered(response.writableFinished ? response.statusCode : HUNG_UP);
   }
 
-  async #serveCall(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #serveCall(
+    request: IncomingMessage,
+    response: ServerResponse,
+    closed: Promise<void>,
+  ): Promise<void> {
     const { timer, clock } = this.#setup;
     const { url = "/", method = "GET" } = request;
     const requestId = newRequestId();
@@ -202,7 +207,7 @@ export class Gateway {
     const elapsedMs = () => Math.round(timer.nowMs() - startedMs);
     const entry: CallEntry = {};
     const time = clock();
-    const left = leavingOf(response);
+    const left = leavingOf(response, closed);
     const setup = this.#setup;
     await serveCall({ setup, request, response, left, provider, requestId, elapsedMs, entry });
     const status = left.aborted ? HUNG_UP : response.statusCode;
@@ -219,9 +224,9 @@ export class Gateway {
 }
 
 /** Returns a signal that aborts when a client hangs up before it has its whole answer. */
-function leavingOf(response: ServerResponse): AbortSignal {
+function leavingOf(response: ServerResponse, closed: Promise<void>): AbortSignal {
   const left = new AbortController();
-  response.once("close", () => {
+  void closed.then(() => {
     if (!response.writableFinished) left.abort(new Error("The client has hung up"));
   });
   return left.signal;
@@ -247,4 +252,40 @@ function identifierOf(keys: KeyLookup | undefined): CallSetup["identify"] {
     const hint = entityId.slice(0, 16);
     return { id: entityId, entityId, hint, name: undefined, isDisabled: false };
   };
+}
+
+/**
+ * Reports when responses close. A response that waits behind another one on its connection, because
+ * its client did not wait for the first answer, never closes by itself when the connection ends.
+ */
+class Closings {
+  /** Callbacks for the end of a connection. */
+  readonly #waiting = new WeakMap<Socket, Set<() => void>>();
+
+  /** Resolves when a response has closed, or its connection has. */
+  of({ socket }: IncomingMessage, response: ServerResponse): Promise<void> {
+    const waiting = this.#on(socket);
+    return new Promise((resolve) => {
+      const close = () => {
+        waiting.delete(close);
+        response.off("close", close);
+        resolve();
+      };
+      waiting.add(close);
+      response.once("close", close);
+      if (socket.destroyed) close();
+    });
+  }
+
+  /** Returns the callbacks of a connection, which one listener calls for all of its responses. */
+  #on(socket: Socket): Set<() => void> {
+    const before = this.#waiting.get(socket);
+    if (before !== undefined) return before;
+    const waiting = new Set<() => void>();
+    this.#waiting.set(socket, waiting);
+    socket.once("close", () => {
+      for (const close of waiting) close();
+    });
+    return waiting;
+  }
 }
