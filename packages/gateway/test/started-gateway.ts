@@ -9,8 +9,14 @@ import { Upstream } from "@zae-limiter/test-support/llm/upstream.ts";
 /** The provider's own keys, which no client may see. */
 export const KEYS = { OPENAI_API_KEY: "sk-real-provider-key", ANTHROPIC_API_KEY: "sk-ant-real" };
 
+/** A double of a provider. */
+interface Provider {
+  readonly url: string;
+  models: readonly string[] | undefined;
+}
+
 /** Names the double as an upstream. */
-export function upstreamAt(upstream: Upstream, more: object = {}, isOpen = false): UpstreamSpec {
+export function upstreamAt(upstream: Provider, more: object = {}, isOpen = false): UpstreamSpec {
   return checkUpstream({ url: `${upstream.url}/v1`, ...more }, KEYS, isOpen);
 }
 
@@ -20,7 +26,7 @@ const MODELS = ["gpt-4o", "claude-test", "text-embedding-3-small"];
 /** Starts a gateway on a free port. */
 export function startGateway(
   limiter: RateLimiter,
-  upstream: Upstream,
+  upstream: Provider,
   options: Partial<GatewayOptions> = {},
 ): Promise<Gateway> {
   upstream.models ??= MODELS;
