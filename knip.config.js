@@ -9,6 +9,7 @@ const isProduction = process.argv.includes("--production");
 const LOADED = {
   limiter: ["src/storage/dynamodb/transport/sdk-{data,streams}.ts!", "test/**/*.mjs"],
   aws: ["src/**/lambda-entry.ts!", "src/client/sdk/*.ts!"],
+  gateway: ["test/fuzzed/measure.mjs"],
   cli: ["test/aws/prepare.mjs", "test/aws/lambda-runtime.mjs"],
   dashboard: ["page/main.tsx!", "test/browser/setup.ts"],
   loadtest: ["page/main.tsx!"],
