@@ -15,12 +15,12 @@ import type { BackgroundResponses } from "./background.ts";
 import { forward } from "./forwarding.ts";
 import { clientKey, limitHeaders } from "./headers.ts";
 import type { FoundKey } from "./key-lookup.ts";
-import { modelNameProblem } from "./model-names.ts";
-import type { IsAllowed, Models, ResolvedModel } from "./models.ts";
+import { modelNameProblem } from "./models/model-names.ts";
+import type { IsAllowed, Models, ResolvedModel } from "./models/models.ts";
 import { type ReadCall, readCall, requestOnly } from "./read-call.ts";
 import type { ReadingOn } from "./reading-on.ts";
 import { hasUnreadBody, type RequestBodies } from "./request-body.ts";
-import { type Route, routeOf } from "./routes.ts";
+import { type Route, routeOf, URL_LENGTH_MAX } from "./routes.ts";
 import type { UpstreamConnection } from "./upstream-connection.ts";
 import type { UpstreamSpec } from "./upstreams.ts";
 
@@ -79,6 +79,7 @@ const TOO_MANY = "Too many requests with unknown keys came from this address. Tr
 /** Serves one request: answers it, and ends its lease whatever happens. Never rejects. */
 export async function serveCall(exchange: Exchange): Promise<void> {
   try {
+    checkLength(exchange.request);
     const key = await identify(exchange);
     const route = routeOf(exchange.request, exchange.setup.allowPaths);
     exchange.entry.api = route.kind === "call" ? route.format.api : route.kind;
@@ -88,6 +89,13 @@ export async function serveCall(exchange: Exchange): Promise<void> {
   } catch (error) {
     answerFailure(exchange, error);
   }
+}
+
+/** Refuses a path that is too long to be read closely. */
+function checkLength({ url = "" }: IncomingMessage): void {
+  if (url.length <= URL_LENGTH_MAX) return;
+  const message = `The path has more than ${URL_LENGTH_MAX} characters.`;
+  throw new Refused(414, "path_too_long", message);
 }
 
 async function identify({ setup, request, entry }: Exchange): Promise<ClientKey> {

@@ -13,7 +13,7 @@ import { Refused, send } from "./answers.ts";
 import type { Remembered } from "./background.ts";
 import type { ClientKey, Exchange } from "./call.ts";
 import { clientHeaders, limitHeaders, upstreamHeaders } from "./headers.ts";
-import type { ResolvedModel } from "./models.ts";
+import type { ResolvedModel } from "./models/models.ts";
 import { PolledAnswer } from "./polled-answer.ts";
 import type { ReadCall } from "./read-call.ts";
 import type { Route } from "./routes.ts";

@@ -11,17 +11,17 @@ import { checkLlmOptions } from "@zae-limiter/limiter/llm/options.ts";
 import { PROMETHEUS_TYPE } from "@zae-limiter/limiter/otel/prometheus-meter.ts";
 import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import type { AccessLog } from "./access-log.ts";
-import { allowedFor } from "./allowed-resources.ts";
-import { answerTo, type Provider, Refused, send } from "./answers.ts";
+import type { Provider } from "./answers.ts";
 import { BackgroundResponses } from "./background.ts";
 import { type CallEntry, type CallSetup, serveCall } from "./call.ts";
 import { GatewayMetrics } from "./gateway-metrics.ts";
 import { KeyLookup } from "./key-lookup.ts";
 import { hashOf } from "./keys.ts";
-import { Models } from "./models.ts";
+import { allowedFor } from "./models/allowed-resources.ts";
+import { Models } from "./models/models.ts";
 import { ReadingOn } from "./reading-on.ts";
 import { RequestBodies } from "./request-body.ts";
-import { readAllowedPath, URL_LENGTH_MAX } from "./routes.ts";
+import { readAllowedPath } from "./routes.ts";
 import { StoreWatch } from "./store-watch.ts";
 import { UpstreamConnection } from "./upstream-connection.ts";
 import type { UpstreamSpec } from "./upstreams.ts";
@@ -198,11 +198,6 @@ export class Gateway {
     const { url = "/", method = "GET" } = request;
     const requestId = newRequestId();
     const provider = providerOf(request);
-    if (url.length > URL_LENGTH_MAX) {
-      const message = `The path has more than ${URL_LENGTH_MAX} characters.`;
-      const refused = new Refused(414, "path_too_long", message);
-      return send(response, answerTo(refused, provider, requestId));
-    }
     const startedMs = timer.nowMs();
     const elapsedMs = () => Math.round(timer.nowMs() - startedMs);
     const entry: CallEntry = {};

@@ -8,7 +8,7 @@ import {
   TOKENS_MAX,
 } from "@zae-limiter/limiter/domain/check.ts";
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
-import { beginningOf, modelNameProblem, routedLength } from "./model-names.ts";
+import { beginningOf, modelNameProblem, routedLength } from "./models/model-names.ts";
 
 export interface UpstreamSpec {
   /** The base URL of the API, with its version: `https://api.openai.com/v1`. */

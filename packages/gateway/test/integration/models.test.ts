@@ -2,8 +2,8 @@
 
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
-import { allowedFor } from "@zae-limiter/gateway/allowed-resources.ts";
-import { Models, type ModelsOptions } from "@zae-limiter/gateway/models.ts";
+import { allowedFor } from "@zae-limiter/gateway/models/allowed-resources.ts";
+import { Models, type ModelsOptions } from "@zae-limiter/gateway/models/models.ts";
 import { checkUpstream, type UpstreamSpec } from "@zae-limiter/gateway/upstreams.ts";
 import type { JsonValue } from "@zae-limiter/limiter/domain/json.ts";
 import { Repository } from "@zae-limiter/limiter/index.ts";

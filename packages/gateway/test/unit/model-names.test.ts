@@ -1,4 +1,8 @@
-import { entryFor, modelNameProblem, routedLength } from "@zae-limiter/gateway/model-names.ts";
+import {
+  entryFor,
+  modelNameProblem,
+  routedLength,
+} from "@zae-limiter/gateway/models/model-names.ts";
 import { checkUpstream, upstreamFor } from "@zae-limiter/gateway/upstreams.ts";
 import { expect, test } from "vitest";
 

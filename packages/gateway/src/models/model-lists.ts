@@ -8,7 +8,8 @@ import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 import type { JsonValue } from "@zae-limiter/limiter/domain/json.ts";
 import type { LimitRecords } from "@zae-limiter/limiter/records/config/limits.ts";
 import type { Notes } from "@zae-limiter/limiter/records/notes.ts";
-import { hashOf } from "./keys.ts";
+import { hashOf } from "../keys.ts";
+import type { UpstreamSpec } from "../upstreams.ts";
 import {
   canList,
   type ListedModel,
@@ -18,7 +19,6 @@ import {
 } from "./model-list-request.ts";
 import { beginningOf } from "./model-names.ts";
 import { Refreshed } from "./refreshed.ts";
-import type { UpstreamSpec } from "./upstreams.ts";
 
 /** A list by names. */
 export type ModelList = ReadonlyMap<string, ListedModel>;

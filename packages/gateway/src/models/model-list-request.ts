@@ -4,8 +4,8 @@ import { once } from "node:events";
 import { type IncomingMessage, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { isPlainObject } from "@zae-limiter/limiter/domain/check.ts";
+import type { UpstreamSpec } from "../upstreams.ts";
 import { modelNameProblem } from "./model-names.ts";
-import type { UpstreamSpec } from "./upstreams.ts";
 
 /** A model as its upstream lists it. */
 export interface ListedModel {

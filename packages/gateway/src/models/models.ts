@@ -1,11 +1,11 @@
 /** Decides which upstream a call goes to, and for which resource its model counts. */
 
 import { LRUCache } from "lru-cache";
+import { type UpstreamSpec, upstreamFor } from "../upstreams.ts";
 import type { ListedModel } from "./model-list-request.ts";
 import { type ModelList, ModelLists, type ModelListsOptions } from "./model-lists.ts";
 import { beginningOf, entryFor, modelNameProblem } from "./model-names.ts";
 import { ModelsAnswer } from "./models-answer.ts";
-import { type UpstreamSpec, upstreamFor } from "./upstreams.ts";
 
 /** The resource of all models that are not known. */
 export const OTHER = "other";
