@@ -6,8 +6,7 @@
 import type { runProgram } from "@zae-limiter/cli/frame/program.ts";
 import { COLOURED, PLAIN } from "@zae-limiter/cli/terminal/palette.ts";
 import type { Interruption, Terminal } from "@zae-limiter/cli/terminal/terminal.ts";
-import type { Clock } from "@zae-limiter/limiter/base/time.ts";
-import { systemTimer, type Timer } from "@zae-limiter/limiter/base/time.ts";
+import { type Clock, systemTimer, type Timer } from "@zae-limiter/limiter/base/time.ts";
 
 export interface Circumstances {
   /** The answers to questions, in order; without more answers stdin is not a terminal. */

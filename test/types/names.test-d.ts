@@ -1,12 +1,12 @@
-import type {
-  AcquireRequest,
-  Amounts,
-  Decision,
-  Lease,
-  RateLimiter,
-  Repository,
+import {
+  type AcquireRequest,
+  type Amounts,
+  type Decision,
+  type Lease,
+  RateLimiter as Limiter,
+  type RateLimiter,
+  type Repository,
 } from "@zae-limiter/limiter/index.ts";
-import { RateLimiter as Limiter } from "@zae-limiter/limiter/index.ts";
 import { describe, expectTypeOf, test } from "vitest";
 
 type Names = "rpm" | "tpm";

@@ -3,8 +3,7 @@
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { checkQuery, checkSnapshot } from "@zae-limiter/limiter/storage/checks.ts";
 import { inByteOrder } from "@zae-limiter/limiter/storage/evaluate.ts";
-import type { Item, Key } from "@zae-limiter/limiter/storage/item.ts";
-import { checkKey } from "@zae-limiter/limiter/storage/item.ts";
+import { checkKey, type Item, type Key } from "@zae-limiter/limiter/storage/item.ts";
 import type { Query } from "@zae-limiter/limiter/storage/item-store.ts";
 import { type IndexDefinition, indexNamed, project } from "@zae-limiter/limiter/storage/table.ts";
 

@@ -13,8 +13,7 @@
  */
 
 import { inParallel } from "@zae-limiter/limiter/base/bounded.ts";
-import type { Clock } from "@zae-limiter/limiter/base/time.ts";
-import { systemTimer, type Timer } from "@zae-limiter/limiter/base/time.ts";
+import { type Clock, systemTimer, type Timer } from "@zae-limiter/limiter/base/time.ts";
 import {
   DYNAMODB_TRAITS,
   type TableTraits,

@@ -11,8 +11,7 @@ import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { isoSeconds } from "@zae-limiter/limiter/core/windows.ts";
 import { AUDIT_PREFIX } from "@zae-limiter/limiter/records/keys.ts";
-import type { Item, Value } from "@zae-limiter/limiter/storage/item.ts";
-import { textAt, valueAt } from "@zae-limiter/limiter/storage/item.ts";
+import { type Item, textAt, type Value, valueAt } from "@zae-limiter/limiter/storage/item.ts";
 import type { StreamChange } from "./stream-change.ts";
 
 /** Stores archived objects. */

@@ -1,8 +1,7 @@
 /** Finds the buckets that a batch of changes has written to. Pure. */
 
 import { type BucketPlace, parseBucketKey, STATE_SK } from "@zae-limiter/limiter/records/keys.ts";
-import type { Item } from "@zae-limiter/limiter/storage/item.ts";
-import { textAt, valueAt } from "@zae-limiter/limiter/storage/item.ts";
+import { type Item, textAt, valueAt } from "@zae-limiter/limiter/storage/item.ts";
 import { consumptionOf } from "./consumption.ts";
 import { type Milli, plus } from "./milli.ts";
 import type { StreamChange } from "./stream-change.ts";

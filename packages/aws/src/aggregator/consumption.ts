@@ -19,8 +19,7 @@ import { isLimitName, RESERVED_LIMIT } from "@zae-limiter/limiter/domain/names.t
 import { ACQUIRES, attributesOf, METER } from "@zae-limiter/limiter/records/bucket-item.ts";
 import { STATE_SK } from "@zae-limiter/limiter/records/keys.ts";
 import { softStamp } from "@zae-limiter/limiter/records/python-attributes.ts";
-import type { Item } from "@zae-limiter/limiter/storage/item.ts";
-import { integerAt, numberAt, valueAt } from "@zae-limiter/limiter/storage/item.ts";
+import { type Item, integerAt, numberAt, valueAt } from "@zae-limiter/limiter/storage/item.ts";
 import { type Milli, minus } from "./milli.ts";
 import type { StreamChange } from "./stream-change.ts";
 

@@ -1,8 +1,7 @@
 /** Runs the aggregator in a process of the caller, on any store. */
 
 import { randomToken, systemRandom } from "@zae-limiter/limiter/base/random.ts";
-import type { Clock } from "@zae-limiter/limiter/base/time.ts";
-import { systemTimer } from "@zae-limiter/limiter/base/time.ts";
+import { type Clock, systemTimer } from "@zae-limiter/limiter/base/time.ts";
 import {
   DYNAMODB_TRAITS,
   NO_TRAITS,

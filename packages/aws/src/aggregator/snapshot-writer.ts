@@ -8,8 +8,7 @@ import {
   usageChange,
   usageKey,
 } from "@zae-limiter/limiter/records/usage/usage-item.ts";
-import type { Item, Key } from "@zae-limiter/limiter/storage/item.ts";
-import { textAt } from "@zae-limiter/limiter/storage/item.ts";
+import { type Item, type Key, textAt } from "@zae-limiter/limiter/storage/item.ts";
 import type {
   Change,
   Condition,

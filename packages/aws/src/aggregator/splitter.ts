@@ -1,8 +1,7 @@
 /** Splits buckets with the code that the limiter itself uses. */
 
 import { type Random, systemRandom } from "@zae-limiter/limiter/base/random.ts";
-import type { Clock } from "@zae-limiter/limiter/base/time.ts";
-import { Deadline, systemTimer, type Timer } from "@zae-limiter/limiter/base/time.ts";
+import { type Clock, Deadline, systemTimer, type Timer } from "@zae-limiter/limiter/base/time.ts";
 import { LinkChecks } from "@zae-limiter/limiter/buckets/distributed/consume/link-checks.ts";
 import { decoded } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
 import { Splitter } from "@zae-limiter/limiter/buckets/distributed/shards/splitter.ts";

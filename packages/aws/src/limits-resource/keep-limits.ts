@@ -23,8 +23,7 @@ import type { RecordContext } from "@zae-limiter/limiter/records/record-context.
 import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import type { StoreAsItIs } from "@zae-limiter/limiter/repository/store-as-it-is.ts";
-import type { Key } from "@zae-limiter/limiter/storage/item.ts";
-import { textAt } from "@zae-limiter/limiter/storage/item.ts";
+import { type Key, textAt } from "@zae-limiter/limiter/storage/item.ts";
 import { isForeign, isUnmade, namespaceIdIn, physicalId } from "./physical-id.ts";
 import type { Outcome } from "./reply.ts";
 import type { LimitsRequest } from "./request.ts";

@@ -12,8 +12,13 @@ import type { Clock } from "@zae-limiter/limiter/base/time.ts";
 import { isoSeconds } from "@zae-limiter/limiter/core/windows.ts";
 import { RESERVED_NAMESPACE } from "@zae-limiter/limiter/domain/names.ts";
 import { inNamespace, versionKey } from "@zae-limiter/limiter/records/keys.ts";
-import type { Item, Key } from "@zae-limiter/limiter/storage/item.ts";
-import { numberAt, textAt, valueAt } from "@zae-limiter/limiter/storage/item.ts";
+import {
+  type Item,
+  type Key,
+  numberAt,
+  textAt,
+  valueAt,
+} from "@zae-limiter/limiter/storage/item.ts";
 import type {
   Change,
   Condition,

@@ -16,8 +16,7 @@ import {
   newVersionItem,
   unprefixedVersionKey,
 } from "@zae-limiter/limiter/records/version-record.ts";
-import type { Item } from "@zae-limiter/limiter/storage/item.ts";
-import { textAt } from "@zae-limiter/limiter/storage/item.ts";
+import { type Item, textAt } from "@zae-limiter/limiter/storage/item.ts";
 import {
   ITEM_ABSENT,
   type ItemStore,

@@ -14,8 +14,7 @@ import {
   USAGE_PREFIX,
 } from "@zae-limiter/limiter/records/keys.ts";
 import { usageKey } from "@zae-limiter/limiter/records/usage/usage-item.ts";
-import type { Item, Key } from "@zae-limiter/limiter/storage/item.ts";
-import { textAt, valueAt } from "@zae-limiter/limiter/storage/item.ts";
+import { type Item, type Key, textAt, valueAt } from "@zae-limiter/limiter/storage/item.ts";
 import { ITEM_ABSENT, ITEM_EXISTS } from "@zae-limiter/limiter/storage/item-store.ts";
 import { removal } from "./as-read.ts";
 import { entityOf } from "./known-namespaces.ts";

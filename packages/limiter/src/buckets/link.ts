@@ -1,8 +1,7 @@
 /** The link of an entity to its parent: in its record, and as a bucket carries it. */
 
 import type { StoredBucket } from "../records/bucket-item.ts";
-import type { Item, Value } from "../storage/item.ts";
-import { flagAt, numberAt, textAt } from "../storage/item.ts";
+import { flagAt, type Item, numberAt, textAt, type Value } from "../storage/item.ts";
 import type { Test } from "../storage/item-store.ts";
 import type { Link } from "./leg.ts";
 

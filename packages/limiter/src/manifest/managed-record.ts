@@ -14,8 +14,7 @@ import { NamespaceStateError, ValidationError } from "../domain/errors/errors.ts
 import { inNamespace, provisionerKey } from "../records/keys.ts";
 import { whileActive } from "../records/namespaces/namespace-state.ts";
 import type { RecordContext } from "../records/record-context.ts";
-import type { Item, Value } from "../storage/item.ts";
-import { flagAt, numberAt, textAt, valueAt } from "../storage/item.ts";
+import { flagAt, type Item, numberAt, textAt, type Value, valueAt } from "../storage/item.ts";
 import type { Condition } from "../storage/item-store.ts";
 import { compareTargets, SYSTEM_TARGET, type Target, targetKey } from "./manifest.ts";
 import type { Managed } from "./plan.ts";

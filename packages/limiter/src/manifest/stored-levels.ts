@@ -16,8 +16,7 @@ import {
 } from "../records/keys.ts";
 import { cascadeIn, disabledIn } from "../records/python-attributes.ts";
 import type { RecordContext } from "../records/record-context.ts";
-import type { Item, Key } from "../storage/item.ts";
-import { textAt, valueAt } from "../storage/item.ts";
+import { type Item, type Key, textAt, valueAt } from "../storage/item.ts";
 import { type LevelConfig, type Target, targetKey } from "./manifest.ts";
 import type { StoredLevel } from "./plan.ts";
 

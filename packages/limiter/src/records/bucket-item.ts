@@ -8,15 +8,22 @@
  * consumed something, and `wm`, the meter of writes to the item.
  */
 
-import type { Rate } from "../core/bucket.ts";
-import { SHARDS_MAX } from "../core/bucket.ts";
+import { type Rate, SHARDS_MAX } from "../core/bucket.ts";
 import { show, TOKENS_MAX } from "../domain/check.ts";
 import { DamagedRecordError } from "../domain/errors/errors.ts";
 import type { UnsupportedKind } from "../domain/errors/unsupported-limit.ts";
 import { PERIOD_SECONDS_MAX } from "../domain/limit.ts";
 import { isLimitName, RESERVED_LIMIT } from "../domain/names.ts";
-import type { Item, Value } from "../storage/item.ts";
-import { flagAt, integerAt, isIntegerIn, textAt, valueAt } from "../storage/item.ts";
+import {
+  flagAt,
+  type Item,
+  integerAt,
+  isIntegerIn,
+  keyOf,
+  textAt,
+  type Value,
+  valueAt,
+} from "../storage/item.ts";
 import {
   BUCKET_PREFIX,
   bucketKey,
@@ -32,6 +39,7 @@ import {
   type SchedulingAttributes,
   unsupportedInBucket,
 } from "./python-attributes.ts";
+import type { RecordContext } from "./record-context.ts";
 
 export interface StoredLimit {
   readonly tokensMilli: number;
@@ -169,6 +177,23 @@ export function decodeBucket(item: Item): StoredBucket | undefined {
         ? pythonPart(item, limits.keys(), unsupported)
         : undefined,
   };
+}
+
+/**
+ * Returns the bucket in an item of a list, where one damaged record must not hide all others:
+ * `undefined` when it is none, and with a warning when it is damaged.
+ */
+export function listedBucket(
+  item: Item | undefined,
+  onWarning?: RecordContext["onWarning"],
+): StoredBucket | undefined {
+  try {
+    return item === undefined ? undefined : decodeBucket(item);
+  } catch (cause) {
+    if (!(cause instanceof DamagedRecordError)) throw cause;
+    onWarning?.({ kind: "damaged_record", key: keyOf(item as Item), cause });
+    return undefined;
+  }
 }
 
 /** Returns a whole number in its range, or `undefined`; anything else is a damaged record. */

@@ -3,8 +3,7 @@
 import { defined } from "../base/defined.ts";
 import { checkInteger } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors/errors.ts";
-import type { Item } from "../storage/item.ts";
-import { textAt } from "../storage/item.ts";
+import { type Item, textAt } from "../storage/item.ts";
 import type { Query } from "../storage/item-store.ts";
 import { indexNamed } from "../storage/table.ts";
 import { queryRecords } from "./query-records.ts";

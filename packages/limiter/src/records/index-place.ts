@@ -6,8 +6,7 @@
  * only part of an item that a policy protects, and every index key of ours follows from it.
  */
 
-import type { Item, Key } from "../storage/item.ts";
-import { textAt } from "../storage/item.ts";
+import { type Item, type Key, textAt } from "../storage/item.ts";
 import type { Query } from "../storage/item-store.ts";
 import { type IndexName, indexNamed } from "../storage/table.ts";
 import {

@@ -6,8 +6,7 @@
 import { show } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors/errors.ts";
 import type { JsonValue } from "../domain/json.ts";
-import type { Item } from "../storage/item.ts";
-import { numberAt, textAt } from "../storage/item.ts";
+import { type Item, numberAt, textAt } from "../storage/item.ts";
 import { type Condition, ITEM_ABSENT } from "../storage/item-store.ts";
 import { inNamespace, noteKey } from "./keys.ts";
 import { checkActive } from "./namespaces/namespace-state.ts";

@@ -6,8 +6,7 @@
 
 import { show } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors/errors.ts";
-import type { Item, Key, Value } from "../storage/item.ts";
-import { jsonAt, numberAt, textAt } from "../storage/item.ts";
+import { type Item, jsonAt, type Key, numberAt, textAt, type Value } from "../storage/item.ts";
 import { type Condition, ITEM_ABSENT } from "../storage/item-store.ts";
 import { bucketKey, inNamespace } from "./keys.ts";
 

@@ -9,8 +9,7 @@
  */
 
 import type { UnsupportedKind } from "../domain/errors/unsupported-limit.ts";
-import type { Item, Value } from "../storage/item.ts";
-import { numberAt, textAt, valueAt } from "../storage/item.ts";
+import { type Item, numberAt, textAt, type Value, valueAt } from "../storage/item.ts";
 
 /** In place of a schedule: none, although the item has a default. */
 const NO_SCHEDULE = "-";

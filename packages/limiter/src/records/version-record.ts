@@ -8,8 +8,7 @@ import { ValidationError } from "../domain/errors/errors.ts";
 import { IncompatibleSchemaError } from "../domain/errors/version-errors.ts";
 import { RESERVED_NAMESPACE } from "../domain/names.ts";
 import { CLIENT_VERSION, checkCompatibility, SCHEMA_VERSION } from "../domain/version.ts";
-import type { Item, Key } from "../storage/item.ts";
-import { integerAt, textAt } from "../storage/item.ts";
+import { type Item, integerAt, type Key, textAt } from "../storage/item.ts";
 import type { ItemStore } from "../storage/item-store.ts";
 import { inNamespace, versionKey } from "./keys.ts";
 

@@ -6,7 +6,8 @@ import { type Clock, systemClock } from "../base/time.ts";
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { DistributedBucketStoreOptions } from "../buckets/distributed/distributed-bucket-store.ts";
 import type { TableTraits } from "../buckets/distributed/table-traits.ts";
-import { wholeClock } from "../domain/whole-clock.ts";
+import { show } from "../domain/check.ts";
+import { ValidationError } from "../domain/errors/errors.ts";
 import type { RecordContext } from "../records/record-context.ts";
 import type { ChangeSource } from "../storage/change-source.ts";
 import type { CallListener, ItemStore } from "../storage/item-store.ts";
@@ -105,4 +106,16 @@ export function adapterOptions(
   const { timeoutMs, onCall } = options;
   const clock = clockOf(options);
   return { clock, random: options.random ?? random, ...defined({ timeoutMs, onCall }) };
+}
+
+/**
+ * Returns a clock from a user, made whole: a fraction of a millisecond would turn tokens into
+ * fractions, and what is no number at all would empty a bucket for good.
+ */
+export function wholeClock(clock: Clock): Clock {
+  return () => {
+    const nowMs = Math.floor(clock());
+    if (Number.isSafeInteger(nowMs)) return nowMs;
+    throw new ValidationError("clock", nowMs, `expected epoch milliseconds, got ${show(nowMs)}`);
+  };
 }

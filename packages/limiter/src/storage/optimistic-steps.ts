@@ -6,8 +6,7 @@
  */
 
 import type { Random } from "../base/random.ts";
-import type { Clock, Timer } from "../base/time.ts";
-import { Deadline } from "../base/time.ts";
+import { type Clock, Deadline, type Timer } from "../base/time.ts";
 import { invariant } from "../domain/check.ts";
 import { InfrastructureError, RateLimiterUnavailable } from "../domain/errors/errors.ts";
 import { tooBusy, tooLate } from "../domain/errors/unavailability.ts";

@@ -12,8 +12,7 @@ import {
   type ManyWrites,
   writesIn,
 } from "./checks.ts";
-import type { Item, Key } from "./item.ts";
-import { checkKey } from "./item.ts";
+import { checkKey, type Item, type Key } from "./item.ts";
 import type {
   CallListener,
   CallOptions,

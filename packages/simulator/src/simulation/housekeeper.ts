@@ -6,7 +6,7 @@
 import { Deadline } from "@zae-limiter/limiter/base/time.ts";
 import { LinkChecks } from "@zae-limiter/limiter/buckets/distributed/consume/link-checks.ts";
 import { decoded } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
-import { BucketLoads } from "@zae-limiter/limiter/buckets/distributed/shards/bucket-loads.ts";
+import { BucketLoads } from "@zae-limiter/limiter/buckets/distributed/plan/writes-meter.ts";
 import { Merger } from "@zae-limiter/limiter/buckets/distributed/shards/merger.ts";
 import { SHARDS_MAX } from "@zae-limiter/limiter/buckets/distributed/shards/shards.ts";
 import { splitFactor } from "@zae-limiter/limiter/buckets/distributed/shards/split-policy.ts";

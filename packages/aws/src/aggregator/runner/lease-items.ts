@@ -10,8 +10,13 @@
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import { RESERVED_NAMESPACE } from "@zae-limiter/limiter/domain/names.ts";
 import { inNamespace } from "@zae-limiter/limiter/records/keys.ts";
-import type { Item, Key } from "@zae-limiter/limiter/storage/item.ts";
-import { flagAt, numberAt, textAt } from "@zae-limiter/limiter/storage/item.ts";
+import {
+  flagAt,
+  type Item,
+  type Key,
+  numberAt,
+  textAt,
+} from "@zae-limiter/limiter/storage/item.ts";
 import type { Condition, ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
 
 const PARTITION = `${RESERVED_NAMESPACE}/AGGREGATOR#`;

@@ -1,6 +1,5 @@
 import { bucketActivity } from "@zae-limiter/aws/aggregator/bucket-activity.ts";
-import type { ShardSplitter } from "@zae-limiter/aws/aggregator/bucket-upkeep.ts";
-import { WriteRates } from "@zae-limiter/aws/aggregator/bucket-upkeep.ts";
+import { type ShardSplitter, WriteRates } from "@zae-limiter/aws/aggregator/bucket-upkeep.ts";
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
 import { describe, expect, test } from "vitest";
 import { AT, type BucketFields, bucketItem, change } from "./changes.ts";

@@ -1,8 +1,7 @@
 /** Failures of deployments: reported once, with their reason, and without leftovers. */
 
 import { executePlan, preparePlan } from "@zae-limiter/aws/deploy/change-set-plan.ts";
-import type { DeployContext } from "@zae-limiter/aws/deploy/deploy-context.ts";
-import { stoppableTimer } from "@zae-limiter/aws/deploy/deploy-context.ts";
+import { type DeployContext, stoppableTimer } from "@zae-limiter/aws/deploy/deploy-context.ts";
 import type { StackOptions } from "@zae-limiter/aws/options/stack-options.ts";
 import { FakeAws, refusal, TABLE_EVENT } from "@zae-limiter/test-support/aws/fake-aws.ts";
 import { instantTimer } from "@zae-limiter/test-support/aws/instant-timer.ts";

@@ -6,8 +6,7 @@
  * again. Legs are independent items, so when one is refused the others are refunded.
  */
 
-import type { Timer } from "../../base/time.ts";
-import { Deadline } from "../../base/time.ts";
+import { Deadline, type Timer } from "../../base/time.ts";
 import { invariant } from "../../domain/check.ts";
 import { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import type { StoredBucket } from "../../records/bucket-item.ts";
@@ -33,11 +32,11 @@ import { Adjustments } from "./consume/adjustments.ts";
 import {
   type Answers,
   balancesBefore,
+  Cascade,
   isCertain,
   isRefusedAnyway,
   refusedBy,
-} from "./consume/answers.ts";
-import { Cascade } from "./consume/cascade.ts";
+} from "./consume/cascade.ts";
 import { Driver } from "./consume/driver.ts";
 import type { Orphan } from "./consume/group.ts";
 import { LinkChecks } from "./consume/link-checks.ts";

@@ -8,8 +8,7 @@
 
 import { entryOf } from "../../base/entry.ts";
 import { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
-import type { Item, Key } from "../../storage/item.ts";
-import { numberAt } from "../../storage/item.ts";
+import { type Item, type Key, numberAt } from "../../storage/item.ts";
 import type { Change, Condition, ItemStore, Write } from "../../storage/item-store.ts";
 import { inNamespace, namespaceIdKey, systemConfigKey } from "../keys.ts";
 import { refuseInactive, whileActive } from "../namespaces/namespace-state.ts";

@@ -8,8 +8,7 @@ import {
   checkResource,
   DEFAULT_RESOURCE,
 } from "../../domain/names.ts";
-import type { Item, Key, Value } from "../../storage/item.ts";
-import { valueAt } from "../../storage/item.ts";
+import { type Item, type Key, type Value, valueAt } from "../../storage/item.ts";
 import type { Write } from "../../storage/item-store.ts";
 import { resourceSubject } from "../audit.ts";
 import {

@@ -5,8 +5,7 @@
  * Such a name is written with a `#` before it, which no resource can have.
  */
 
-import type { Item, Key } from "../../storage/item.ts";
-import { numberAt, textAt } from "../../storage/item.ts";
+import { type Item, type Key, numberAt, textAt } from "../../storage/item.ts";
 import type { Change, Condition, Write } from "../../storage/item-store.ts";
 import { inNamespace } from "../keys.ts";
 

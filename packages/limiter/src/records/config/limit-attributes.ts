@@ -4,8 +4,7 @@ import { InfrastructureError } from "../../domain/errors/errors.ts";
 import type { OnUnavailable } from "../../domain/errors/unavailability.ts";
 import type { UnsupportedLimit } from "../../domain/errors/unsupported-limit.ts";
 import { Limit } from "../../domain/limit.ts";
-import type { Item } from "../../storage/item.ts";
-import { flagAt, numberAt, textAt } from "../../storage/item.ts";
+import { flagAt, type Item, numberAt, textAt } from "../../storage/item.ts";
 import { sessionQuotas, unsupportedInConfig } from "../python-attributes.ts";
 
 const PREFIX = "l_";

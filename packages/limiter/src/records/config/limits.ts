@@ -5,8 +5,7 @@ import { checkFields } from "../../domain/check.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../../domain/errors/unavailability.ts";
 import { checkLimits, type Limit, type LimitInput } from "../../domain/limit.ts";
 import { checkConfigResource, checkEntityId, checkResource } from "../../domain/names.ts";
-import type { Item, Key } from "../../storage/item.ts";
-import { textAt, valueAt } from "../../storage/item.ts";
+import { type Item, type Key, textAt, valueAt } from "../../storage/item.ts";
 import { type AuditLog, checkAuditor, SYSTEM_SUBJECT } from "../audit.ts";
 import { listPage } from "../cursor.ts";
 import {

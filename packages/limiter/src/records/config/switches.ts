@@ -5,8 +5,7 @@ import { type DisabledLevel, ValidationError } from "../../domain/errors/errors.
 import type { UnsupportedLimit } from "../../domain/errors/unsupported-limit.ts";
 import type { Limit } from "../../domain/limit.ts";
 import { DEFAULT_RESOURCE } from "../../domain/names.ts";
-import type { Item, Key } from "../../storage/item.ts";
-import { valueAt } from "../../storage/item.ts";
+import { type Item, type Key, valueAt } from "../../storage/item.ts";
 import { type AuditLog, type AuditWrite, checkAuditor } from "../audit.ts";
 import { entityConfigKey, resourceConfigKey, systemConfigKey } from "../keys.ts";
 import { cascadeIn, type DisabledFlag, disabledIn } from "../python-attributes.ts";

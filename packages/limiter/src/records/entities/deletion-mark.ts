@@ -4,8 +4,7 @@
  * longer than any stream keeps its records, and then expires.
  */
 
-import type { Item, Key } from "../../storage/item.ts";
-import { numberAt } from "../../storage/item.ts";
+import { type Item, type Key, numberAt } from "../../storage/item.ts";
 import type { Condition } from "../../storage/item-store.ts";
 import { deletionKey, inNamespace, namespaceIdKey } from "../keys.ts";
 import { inactiveIn } from "../namespaces/namespace-state.ts";

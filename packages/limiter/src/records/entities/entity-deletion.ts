@@ -1,7 +1,6 @@
 /** Deletes all that belongs to an entity: limits, buckets, usage, records of operations. */
 
-import type { Item, Key } from "../../storage/item.ts";
-import { textAt } from "../../storage/item.ts";
+import { type Item, type Key, textAt } from "../../storage/item.ts";
 import { changeConfig, unchanged } from "../config/config-change.ts";
 import { deregistration, isCounted } from "../config/config-registry.ts";
 import { type ConfigResolver, slotNames } from "../config/config-resolver.ts";

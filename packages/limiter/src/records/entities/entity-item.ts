@@ -1,8 +1,7 @@
 /** The record of an entity, as it is stored. */
 
 import { Entity } from "../../domain/entity.ts";
-import type { Item, Value } from "../../storage/item.ts";
-import { flagAt, jsonAt, textAt } from "../../storage/item.ts";
+import { flagAt, type Item, jsonAt, textAt, type Value } from "../../storage/item.ts";
 import { childrenPartition, entityKey, inNamespace, parseEntityPartition } from "../keys.ts";
 
 export function encodeEntity(namespaceId: string, entity: Entity): Item {

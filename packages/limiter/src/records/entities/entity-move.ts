@@ -3,8 +3,7 @@
 import type { Entity } from "../../domain/entity.ts";
 import { EntityNotFoundError, RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import type { JsonValue } from "../../domain/json.ts";
-import type { Item, Value } from "../../storage/item.ts";
-import { numberAt, textAt } from "../../storage/item.ts";
+import { type Item, numberAt, textAt, type Value } from "../../storage/item.ts";
 import { type Condition, ITEM_ABSENT, ITEM_EXISTS, type Write } from "../../storage/item-store.ts";
 import type { PythonFollower } from "../config/python-follower.ts";
 import { childrenPartition, entityKey } from "../keys.ts";

@@ -1,8 +1,7 @@
 /** The two records of a namespace: from its name to its id, and from its id to its name. */
 
 import { RESERVED_NAMESPACE } from "../../domain/names.ts";
-import type { Item } from "../../storage/item.ts";
-import { textAt } from "../../storage/item.ts";
+import { type Item, textAt } from "../../storage/item.ts";
 import { ITEM_ABSENT, type Write } from "../../storage/item-store.ts";
 import { inNamespace, namespaceIdKey, namespaceKey, systemPartition } from "../keys.ts";
 

@@ -1,8 +1,7 @@
 /** Removes everything that is stored under a namespace's id. */
 
 import { NamespaceStateError } from "../../domain/errors/errors.ts";
-import type { Item, Key } from "../../storage/item.ts";
-import { valueAt } from "../../storage/item.ts";
+import { type Item, type Key, valueAt } from "../../storage/item.ts";
 import type { Query } from "../../storage/item-store.ts";
 import { deleteAll } from "../delete-all.ts";
 import {

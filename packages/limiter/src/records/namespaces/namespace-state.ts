@@ -4,8 +4,7 @@
  */
 
 import { NamespaceStateError } from "../../domain/errors/errors.ts";
-import type { Item } from "../../storage/item.ts";
-import { textAt } from "../../storage/item.ts";
+import { type Item, textAt } from "../../storage/item.ts";
 import type { Write } from "../../storage/item-store.ts";
 import { namespaceIdKey } from "../keys.ts";
 import type { RecordContext } from "../record-context.ts";

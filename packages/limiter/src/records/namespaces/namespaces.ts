@@ -16,8 +16,7 @@ import {
   ValidationError,
 } from "../../domain/errors/errors.ts";
 import { checkNamespace, RESERVED_NAMESPACE } from "../../domain/names.ts";
-import type { Item } from "../../storage/item.ts";
-import { textAt } from "../../storage/item.ts";
+import { type Item, textAt } from "../../storage/item.ts";
 import { ITEM_EXISTS, type Write } from "../../storage/item-store.ts";
 import { AUDIT_RETENTION, retentionDaysIn } from "../audit.ts";
 import { namespaceMark } from "../entities/deletion-mark.ts";

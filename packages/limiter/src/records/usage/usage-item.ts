@@ -14,8 +14,7 @@ import {
   windowEndMs,
   windowStartMs,
 } from "../../core/windows.ts";
-import type { Item, Key } from "../../storage/item.ts";
-import { numberAt, textAt, valueAt } from "../../storage/item.ts";
+import { type Item, type Key, numberAt, textAt, valueAt } from "../../storage/item.ts";
 import type { Change } from "../../storage/item-store.ts";
 import {
   entityPartition,

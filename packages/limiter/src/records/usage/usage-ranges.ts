@@ -7,8 +7,7 @@
  */
 
 import { WINDOW_TYPES, type WindowType } from "../../core/windows.ts";
-import type { Item } from "../../storage/item.ts";
-import { textAt } from "../../storage/item.ts";
+import { type Item, textAt } from "../../storage/item.ts";
 import type { Query } from "../../storage/item-store.ts";
 import { indexNamed } from "../../storage/table.ts";
 

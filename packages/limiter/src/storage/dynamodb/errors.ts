@@ -9,8 +9,7 @@ import {
 import { decodeItem } from "../attribute-value.ts";
 import type { Item } from "../item.ts";
 import { serverText, withServerText } from "./server-text.ts";
-import type { Progress } from "./transport/transport.ts";
-import { AttemptTimeout } from "./transport/transport.ts";
+import { AttemptTimeout, type Progress } from "./transport/transport.ts";
 
 /** The writes whose condition failed, by their place in the request, with what is stored. */
 export type ConditionFailures = ReadonlyMap<number, { item: Item | undefined }>;

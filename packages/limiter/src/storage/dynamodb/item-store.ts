@@ -1,12 +1,13 @@
 /** Items in a DynamoDB table. */
 
+import type { TransactWriteItem } from "@aws-sdk/client-dynamodb";
 import { type Random, systemRandom } from "../../base/random.ts";
 import { stoppable } from "../../base/stoppable.ts";
 import { type Clock, systemClock } from "../../base/time.ts";
 import { ValidationError } from "../../domain/errors/errors.ts";
 import { decodeItem, encodeItem } from "../attribute-value.ts";
 import { CallListeners } from "../call-listeners.ts";
-import { checkTransaction, checkWrite, type ManyWrites } from "../checks.ts";
+import { checkTransaction, checkWrite, keyOfWrite, type ManyWrites } from "../checks.ts";
 import { checkKey, type Item, type Key, keyOf } from "../item.ts";
 import type {
   CallListener,
@@ -30,7 +31,6 @@ import { Expressions } from "./expression.ts";
 import { readChanges } from "./feed.ts";
 import { queryItems, scanItems } from "./query.ts";
 import { TableStream } from "./table-stream.ts";
-import { compileWrite } from "./transaction.ts";
 import { Calls, type Written } from "./transport/calls.ts";
 import { LeanTransport } from "./transport/lean-transport.ts";
 import { SdkTransport } from "./transport/sdk-transport.ts";
@@ -230,4 +230,35 @@ function transportFor(options: DynamoItemStoreOptions, timeoutMs: number): Trans
 function checkPositive(field: string, value: number): void {
   if (Number.isFinite(value) && value > 0) return;
   throw new ValidationError(field, value, `expected a positive number, got ${value}`);
+}
+
+/**
+ * A transaction takes no update without an expression. Removing what cannot be there changes
+ * nothing; it is the only expression that does.
+ */
+const NO_CHANGE: Change = { remove: ["zae-limiter/no-change"] };
+
+/** Compiles one write of a transaction; if its condition fails, the stored item is returned. */
+function compileWrite(table: string, write: Write): TransactWriteItem {
+  const expressions = new Expressions();
+  const where = { TableName: table, ReturnValuesOnConditionCheckFailure: "ALL_OLD" } as const;
+  const Key = encodeItem({ ...keyOf(keyOfWrite(write)) });
+  if ("put" in write) {
+    const condition = expressions.condition(write.condition);
+    const Item = encodeItem(write.put);
+    return { Put: { ...where, Item, ...condition, ...expressions.attributes() } };
+  }
+  if ("update" in write) {
+    const { UpdateExpression = expressions.update(NO_CHANGE).UpdateExpression } =
+      expressions.update(write.change);
+    const condition = expressions.condition(write.condition);
+    const placeholders = expressions.attributes();
+    return { Update: { ...where, Key, UpdateExpression, ...condition, ...placeholders } };
+  }
+  const { ConditionExpression } = expressions.condition(write.condition);
+  const placeholders = expressions.attributes();
+  if ("check" in write) {
+    return { ConditionCheck: { ...where, Key, ConditionExpression, ...placeholders } };
+  }
+  return { Delete: { ...where, Key, ConditionExpression, ...placeholders } };
 }

@@ -6,7 +6,7 @@ import {
   systemRandom,
 } from "@zae-limiter/limiter/base/random.ts";
 import { systemClock, systemTimer } from "@zae-limiter/limiter/base/time.ts";
-import { wholeClock } from "@zae-limiter/limiter/domain/whole-clock.ts";
+import { wholeClock } from "@zae-limiter/limiter/repository/backend.ts";
 import { property } from "@zae-limiter/test-support/property.ts";
 import { refusal } from "@zae-limiter/test-support/refusal.ts";
 import { seededRandom } from "@zae-limiter/testing/seeded-random.ts";

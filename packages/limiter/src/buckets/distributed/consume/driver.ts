@@ -24,11 +24,10 @@ import type { Splitter } from "../shards/splitter.ts";
 import type { BucketStates } from "../state/bucket-states.ts";
 import type { Written } from "../state/shard-requests.ts";
 import type { BucketRules } from "../table-traits.ts";
-import { Gathering, type WorkQueue } from "./gathering.ts";
+import { Gathering, paceAfter, throttledPauseMs, type WorkQueue } from "./gathering.ts";
 import { ConsumeGroup, mayShare, type Orphan, WaitingConsume } from "./group.ts";
 import type { LinkChecks } from "./link-checks.ts";
 import { next } from "./next.ts";
-import { paceAfter, throttledPauseMs } from "./pacing.ts";
 import type { SlowSteps } from "./slow-steps.ts";
 import type { ConsumeAnswer, Request, ShardWrite, Situation, Step } from "./step.ts";
 

@@ -24,7 +24,7 @@ import { isSaturated } from "../plan/writes-meter.ts";
 import { nextOfAll } from "../shards/all-shards.ts";
 import { pickShard } from "../shards/shard-choice.ts";
 import { balancesOf, fullBalances } from "../state/bucket-states.ts";
-import { pauseMs } from "./pacing.ts";
+import { pauseMs } from "./gathering.ts";
 import type {
   AnsweredMember,
   History,

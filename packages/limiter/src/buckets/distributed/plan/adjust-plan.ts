@@ -5,8 +5,7 @@ import { amountsByName, consumes, takenOf } from "../../gating.ts";
 import type { BucketConfig } from "../../leg.ts";
 import { type ConsumePlan, withGates } from "./consume-plan.ts";
 import { planRebase } from "./rebase.ts";
-import type { SeenBucket } from "./seen-bucket.ts";
-import { balancesAt, mustRebase } from "./seen-bucket.ts";
+import { balancesAt, mustRebase, type SeenBucket } from "./seen-bucket.ts";
 import {
   countAcquires,
   type Guess,

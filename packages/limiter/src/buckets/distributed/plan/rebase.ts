@@ -9,8 +9,7 @@
  * same one are numbered.
  */
 
-import type { Rate } from "../../../core/bucket.ts";
-import { shardRate } from "../../../core/bucket.ts";
+import { type Rate, shardRate } from "../../../core/bucket.ts";
 import { mulAddDiv } from "../../../core/integers.ts";
 import { invariant } from "../../../domain/check.ts";
 import type { StoredLimit } from "../../../records/bucket-item.ts";

@@ -21,8 +21,7 @@ import {
   type StoredBucket,
   type StoredLimit,
 } from "../../../records/bucket-item.ts";
-import type { Item } from "../../../storage/item.ts";
-import { textAt } from "../../../storage/item.ts";
+import { type Item, textAt } from "../../../storage/item.ts";
 import type { BuiltFrom } from "../../config-match.ts";
 
 const EPOCH_AGE_MS_MAX = 86_400_000;

@@ -13,8 +13,7 @@
 import { DEBT_MILLI_MAX, shardRate } from "../../../core/bucket.ts";
 import { invariant } from "../../../domain/check.ts";
 import { ACQUIRES, type StoredLimit, WRITES_RATE } from "../../../records/bucket-item.ts";
-import type { Item } from "../../../storage/item.ts";
-import { numberAt } from "../../../storage/item.ts";
+import { type Item, numberAt } from "../../../storage/item.ts";
 import { bucketTtl } from "../../bucket-ttl.ts";
 import { sameRate } from "../../config-match.ts";
 import type { LimitSource } from "../../leg.ts";

@@ -24,11 +24,11 @@ import {
   type SeenBucket,
 } from "../plan/seen-bucket.ts";
 import { asSeen, NO_BUCKET } from "../plan/write-plan.ts";
+import { BucketLoads } from "../plan/writes-meter.ts";
 import type { CachedStates } from "../state/cached-states.ts";
 import { leftFor, ShardItems } from "../state/shard-items.ts";
 import type { TableTraits } from "../table-traits.ts";
 import { AnnouncedShards } from "./announced-shards.ts";
-import { BucketLoads } from "./bucket-loads.ts";
 import { countBefore, originOf, SHARDS_MAX } from "./shards.ts";
 import { planSplit, type SplitManner, UNDISTURBED } from "./split.ts";
 import { hasOwnTraffic, type Sign, SPLIT_PAUSE_MS, splitFactor } from "./split-policy.ts";

@@ -1,18 +1,16 @@
 /** Finds bucket items: of an entity, of a resource, all shards of one bucket. */
 
 import type { Deadline } from "../../../base/time.ts";
-import { decodeBucket, type StoredBucket } from "../../../records/bucket-item.ts";
+import { decodeBucket, listedBucket, type StoredBucket } from "../../../records/bucket-item.ts";
 import {
   BUCKET_PREFIX,
   bucketKey,
   entityPartition,
   resourcePartition,
 } from "../../../records/keys.ts";
-import { listedBucket } from "../../../records/listed-bucket.ts";
 import { queryRecords } from "../../../records/query-records.ts";
 import type { RecordContext } from "../../../records/record-context.ts";
-import type { Item, Key } from "../../../storage/item.ts";
-import { valueAt } from "../../../storage/item.ts";
+import { type Item, type Key, valueAt } from "../../../storage/item.ts";
 import type { Query } from "../../../storage/item-store.ts";
 import type { DeletedBuckets, StoredState } from "../../bucket-admin.ts";
 import { balanceAt, balanceOf } from "../plan/seen-bucket.ts";

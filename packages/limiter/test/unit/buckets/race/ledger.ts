@@ -4,8 +4,7 @@
  * writes them.
  */
 
-import type { Rate } from "@zae-limiter/limiter/core/bucket.ts";
-import { shardRate } from "@zae-limiter/limiter/core/bucket.ts";
+import { type Rate, shardRate } from "@zae-limiter/limiter/core/bucket.ts";
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
 import { compare, type Fraction, fraction, minus, plus, show, smaller, ZERO } from "../fraction.ts";
 import { IdealLimit } from "../ideal-bucket.ts";

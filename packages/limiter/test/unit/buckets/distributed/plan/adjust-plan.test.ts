@@ -1,6 +1,9 @@
 import { planAdjust } from "@zae-limiter/limiter/buckets/distributed/plan/adjust-plan.ts";
-import type { SeenBucket } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
-import { balanceAt, balanceOf } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
+import {
+  balanceAt,
+  balanceOf,
+  type SeenBucket,
+} from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
 import type { PlanContext } from "@zae-limiter/limiter/buckets/distributed/plan/write-plan.ts";
 import type { BucketConfig } from "@zae-limiter/limiter/buckets/leg.ts";
 import { property } from "@zae-limiter/test-support/property.ts";

@@ -3,8 +3,11 @@ import {
   planConsume,
   withGates,
 } from "@zae-limiter/limiter/buckets/distributed/plan/consume-plan.ts";
-import type { SeenBucket } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
-import { balanceAt, balanceOf } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
+import {
+  balanceAt,
+  balanceOf,
+  type SeenBucket,
+} from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
 import type { PlanContext } from "@zae-limiter/limiter/buckets/distributed/plan/write-plan.ts";
 import type { BucketConfig } from "@zae-limiter/limiter/buckets/leg.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";

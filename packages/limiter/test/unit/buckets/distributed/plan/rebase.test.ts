@@ -3,8 +3,11 @@ import {
   moveEpoch,
   planRebase,
 } from "@zae-limiter/limiter/buckets/distributed/plan/rebase.ts";
-import type { SeenBucket } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
-import { balanceAt, balanceOf } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
+import {
+  balanceAt,
+  balanceOf,
+  type SeenBucket,
+} from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
 import {
   type PlanContext,
   WritePlan,

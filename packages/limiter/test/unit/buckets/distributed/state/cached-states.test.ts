@@ -1,7 +1,9 @@
 /** What a client assumes of a bucket while its writes are under way. */
 
-import type { SeenBucket } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
-import { decoded } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
+import {
+  decoded,
+  type SeenBucket,
+} from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
 import {
   type CachedState,
   CachedStates,

@@ -1,4 +1,4 @@
-import { BucketLoads } from "@zae-limiter/limiter/buckets/distributed/shards/bucket-loads.ts";
+import { BucketLoads } from "@zae-limiter/limiter/buckets/distributed/plan/writes-meter.ts";
 import { configOf } from "@zae-limiter/test-support/table.ts";
 import { expect, test } from "vitest";
 import { NOW, shardOf } from "../known.ts";

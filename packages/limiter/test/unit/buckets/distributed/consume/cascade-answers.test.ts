@@ -3,7 +3,7 @@ import {
   isCertain,
   isRefusedAnyway,
   refusedBy,
-} from "@zae-limiter/limiter/buckets/distributed/consume/answers.ts";
+} from "@zae-limiter/limiter/buckets/distributed/consume/cascade.ts";
 import type { ConsumeAnswer } from "@zae-limiter/limiter/buckets/distributed/consume/step.ts";
 import type { SeenBucket } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
 import type { Leg, Link } from "@zae-limiter/limiter/buckets/leg.ts";
