@@ -155,9 +155,10 @@ function promptOf(format: Format, body: Fields): unknown[] {
 }
 
 function outputMaxOf({ maxFields }: Format, body: Fields, choices: number): number | undefined {
-  let max: number | undefined;
-  for (const field of maxFields) max ??= countOf(body[field]);
-  return max === undefined ? undefined : Math.min(TOKENS_MAX, max * Math.max(1, choices));
+  // Servers differ in which of two fields they read, so the larger one counts.
+  const given = maxFields.map((field) => countOf(body[field])).filter((max) => max !== undefined);
+  if (given.length === 0) return undefined;
+  return Math.min(TOKENS_MAX, Math.max(...given) * Math.max(1, choices));
 }
 
 function hasHiddenParts(format: Format, body: Fields, model: string): boolean {

@@ -181,6 +181,11 @@ describe("a request", () => {
     expect(read(url, { model: "invented" }).facts.call.model).toBe("mine");
   });
 
+  test("the larger of two bounds of the output counts, because servers read different ones", () => {
+    const both = { max_completion_tokens: 1, max_tokens: 5000 };
+    expect(read("/v1/chat/completions", both).facts.outputMax).toBe(5000);
+  });
+
   test("a bound of the output that no model has is none, and choices cannot exceed 10^12", () => {
     const max = (fields: object) => read("/v1/chat/completions", fields).facts.outputMax;
     expect(max({ max_tokens: 1e15 })).toBeUndefined();
