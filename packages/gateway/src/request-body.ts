@@ -5,7 +5,7 @@ import { isPlainObject } from "@zae-limiter/limiter/domain/check.ts";
 import type { Fields } from "@zae-limiter/limiter/llm/usage.ts";
 import { Refused } from "./answers.ts";
 
-/** Bodies of one key that this process holds at a time. */
+/** Bodies of one key that this process reads at a time. */
 const BODIES_PER_KEY = 64;
 /** Bytes of one key that this process holds at a time, in bodies of the largest size. */
 const LARGEST_PER_KEY = 8;
@@ -46,16 +46,19 @@ export class RequestBodies {
     const announced = length === undefined ? undefined : Number(length);
     if (announced !== undefined && announced > this.#bytesMax) throw this.#tooLong();
     const isChunked = request.headers["transfer-encoding"] !== undefined;
-    const release = this.#hold(keyId, announced ?? (isChunked ? this.#bytesMax : 0));
+    const held = this.#hold(keyId, announced ?? (isChunked ? this.#bytesMax : 0));
     try {
-      return { bytes: await this.#bytesOf(request), release };
+      const bytes = await this.#bytesOf(request);
+      held.shrink(bytes.length);
+      return { bytes, release: () => held.shrink(0) };
     } catch (error) {
-      release();
+      held.shrink(0);
       throw error;
     }
   }
 
-  #hold(keyId: string, bytes: number): () => void {
+  /** Counts a body with the bytes that it may have, until it is read and its length is known. */
+  #hold(keyId: string, bytes: number): { shrink(to: number): void } {
     const held = this.#byKey.get(keyId) ?? { count: 0, bytes: 0 };
     const isTooMuch =
       held.count >= BODIES_PER_KEY || held.bytes + bytes > LARGEST_PER_KEY * this.#bytesMax;
@@ -72,14 +75,18 @@ export class RequestBodies {
     held.bytes += bytes;
     this.#bytes += bytes;
     this.#byKey.set(keyId, held);
-    let isReleased = false;
-    return () => {
-      if (isReleased) return;
-      isReleased = true;
-      held.count -= 1;
-      held.bytes -= bytes;
-      this.#bytes -= bytes;
-      if (held.count === 0) this.#byKey.delete(keyId);
+    let isRead = false;
+    let left = bytes;
+    return {
+      shrink: (to) => {
+        // A body that has been read waits for nothing but the provider.
+        if (!isRead) held.count -= 1;
+        isRead = true;
+        held.bytes -= left - to;
+        this.#bytes -= left - to;
+        left = to;
+        if (held.count === 0 && held.bytes === 0) this.#byKey.delete(keyId);
+      },
     };
   }
 

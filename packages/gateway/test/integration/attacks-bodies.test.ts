@@ -140,6 +140,18 @@ describe("with a key", () => {
     expect((await attacked.call(CHAT, plan)).status).toBe(200);
   });
 
+  test("calls that wait for the provider do not count as bodies that are open", async () => {
+    attacked = await AttackedGateway.start();
+    const plans = Array.from({ length: 150 }, () => {
+      return attacked.plan({ fates: [{ kind: "hold", at: 0 }] });
+    });
+    const calls = plans.map((plan) => attacked.call(CHAT, plan));
+    await Promise.all(plans.map((plan) => attacked.upstream.reached(plan)));
+    for (const plan of plans) attacked.upstream.release(plan);
+    const statuses = (await Promise.all(calls)).map(({ status }) => status);
+    expect(new Set(statuses)).toEqual(new Set([200]));
+  });
+
   test("the body of a key whose entity is switched off is not read", async () => {
     attacked = await AttackedGateway.start();
     await attacked.limiter.repository.limits.disable({ entityId: "team-a" });

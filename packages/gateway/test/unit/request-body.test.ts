@@ -1,7 +1,7 @@
 /** Bodies: what is read of them, and how many of them are held. */
 
 import type { IncomingMessage } from "node:http";
-import { Readable } from "node:stream";
+import { PassThrough, Readable } from "node:stream";
 import { Refused } from "@zae-limiter/gateway/answers.ts";
 import { RequestBodies, readFields } from "@zae-limiter/gateway/request-body.ts";
 import fc from "fast-check";
@@ -95,16 +95,30 @@ describe("bodies that are held", () => {
     expect(await statusOf(bodies.read(request("", { "content-length": "1001" }), "a"))).toBe(413);
   });
 
-  test("a key holds 64 bodies at most, and another key is not concerned", async () => {
+  /** Returns a request whose body begins, and ends when the test says so. */
+  function slow(headers: Record<string, string>): { request: IncomingMessage; end(): void } {
+    const body = new PassThrough();
+    body.write("{");
+    return {
+      request: Object.assign(body, { headers }) as never,
+      end: () => body.end("}"),
+    };
+  }
+
+  test("64 bodies of a key are read at a time, and another key is not concerned", async () => {
     const bodies = new RequestBodies(bytesMax);
-    const held = [];
-    for (let count = 0; count < 64; count += 1) held.push(await bodies.read(request("{}"), "a"));
+    const open = Array.from({ length: 64 }, () => slow({ "content-length": "2" }));
+    const reads = open.map(({ request: each }) => bodies.read(each, "a"));
     expect(await statusOf(bodies.read(request("{}"), "a"))).toBe(429);
     expect(await statusOf(bodies.read(request("{}"), "b"))).toBe("read");
-    held[0]?.release();
-    held[0]?.release();
+    open[0]?.end();
+    const first = await reads[0];
+    // A body that was read waits for the provider, and holds its bytes alone.
     expect(await statusOf(bodies.read(request("{}"), "a"))).toBe("read");
-    expect(await statusOf(bodies.read(request("{}"), "a"))).toBe(429);
+    first?.release();
+    first?.release();
+    for (const { end } of open) end();
+    await Promise.all(reads);
   });
 
   test("a key holds the bytes of 8 largest bodies, and all keys together those of 64", async () => {
@@ -117,11 +131,15 @@ describe("bodies that are held", () => {
     expect(await statusOf(bodies.read(request("x"), "key 8"))).toBe(503);
   });
 
-  test("a body whose length is not known holds room for the largest", async () => {
+  test("a body whose length is not known holds room for the largest until it is read", async () => {
     const bodies = new RequestBodies(bytesMax);
     const chunked = { "transfer-encoding": "chunked" };
-    for (let count = 0; count < 8; count += 1) await bodies.read(request("{}", chunked), "a");
+    const open = Array.from({ length: 8 }, () => slow(chunked));
+    const reads = open.map(({ request: each }) => bodies.read(each, "a"));
     expect(await statusOf(bodies.read(request("{}", chunked), "a"))).toBe(429);
+    for (const { end } of open) end();
+    await Promise.all(reads);
+    expect(await statusOf(bodies.read(request("{}", chunked), "a"))).toBe("read");
   });
 
   test("a body that could not be read releases its room", async () => {
