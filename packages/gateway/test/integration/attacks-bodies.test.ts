@@ -77,6 +77,11 @@ describe("without a key", () => {
       }
     });
     expect(lookups).toBeLessThan(200);
+    // Keys that are valid work from the same address, those that were used and new ones.
+    const key = await attacked.keyOf("team-b");
+    for (const each of [attacked.key, key]) {
+      expect((await attacked.call(CHAT, attacked.plan(), {}, each)).status).toBe(200);
+    }
     const probes = await storeCalls(async () => {
       const from = performance.now();
       for (let at = 0; at < 200; at += 1) await attacked.send("GET", "/healthz");
