@@ -29,7 +29,7 @@ const CONTROLS = 100;
 const LARGE_CONTROLS = 10;
 const LARGE_BYTES = 1024 * 1024;
 /** How many ordinary calls a request may cost, whatever its size. */
-const CALLS_MAX = 10;
+const CALLS_MAX = 20;
 /** How many times the price of its bytes in the prompt of a valid call. */
 const BYTES_FACTOR = 4;
 
