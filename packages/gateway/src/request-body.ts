@@ -102,6 +102,9 @@ export class RequestBodies {
       });
       request.on("end", () => resolve(Buffer.concat(chunks)));
       request.on("error", reject);
+      const leave = () => reject(new Error("The client has hung up"));
+      request.on("close", leave);
+      if (request.destroyed) leave();
     });
   }
 
