@@ -12,14 +12,14 @@ import type { Metering } from "@zae-limiter/limiter/llm/metering.ts";
 import type { AccessEntry } from "./access-log.ts";
 import { answerTo, NotGrantedError, type Provider, Refused, send } from "./answers.ts";
 import type { BackgroundResponses } from "./background.ts";
-import { forward } from "./forwarding.ts";
+import { forward, type GrantedCall } from "./forwarding.ts";
 import { clientKey, limitHeaders } from "./headers.ts";
 import type { FoundKey } from "./key-lookup.ts";
 import { modelNameProblem } from "./models/model-names.ts";
 import type { IsAllowed, Models, ResolvedModel } from "./models/models.ts";
 import { type ReadCall, readCall, requestOnly } from "./read-call.ts";
 import type { ReadingOn } from "./reading-on.ts";
-import { hasUnreadBody, type RequestBodies } from "./request-body.ts";
+import { hasUnreadBody, type OpenBody, type RequestBodies } from "./request-body.ts";
 import { type Route, routeOf, URL_LENGTH_MAX } from "./routes.ts";
 import type { UpstreamConnection } from "./upstream-connection.ts";
 import type { UpstreamSpec } from "./upstreams.ts";
@@ -67,6 +67,8 @@ export interface Exchange {
   /** Filled in while the request is served. */
   readonly entry: CallEntry;
 }
+
+type ForwardedRoute = Extract<Route, { kind: "call" | "count" | "allowed" }>;
 
 /** What the access log says of a request, as far as it is known. */
 export type CallEntry = { -readonly [Name in keyof AccessEntry]?: AccessEntry[Name] };
@@ -132,23 +134,35 @@ async function serveModels(
 async function serveForwarded(
   exchange: Exchange,
   key: ClientKey,
-  route: Extract<Route, { kind: "call" | "count" | "allowed" }>,
+  route: ForwardedRoute,
 ): Promise<void> {
-  const { setup, request, left } = exchange;
-  const body = await setup.bodies.read(request, key.id);
+  const body = await exchange.setup.bodies.read(exchange.request, key.id);
   try {
-    const call = readCall(route, body.bytes, request, left);
-    exchange.entry.model = call.deployment ?? call.model;
-    if (call.facts.isBackground && setup.background === undefined) {
-      const message = "This gateway does not start background responses.";
-      throw new Refused(400, "background_not_allowed", message);
-    }
-    const model = resolved(exchange, call.model, call.deployment);
-    const metered = await begin(exchange, key, call, model);
-    await forward(exchange, { key, route, call, model, metered, release: body.release });
+    await forward(exchange, await granted(exchange, key, route, body));
   } finally {
     body.release();
   }
+}
+
+/** Reads a call and acquires its estimate; throws where it is not granted. */
+async function granted(
+  exchange: Exchange,
+  key: ClientKey,
+  route: ForwardedRoute,
+  body: OpenBody,
+): Promise<GrantedCall> {
+  const { setup, request, left, entry } = exchange;
+  const call = readCall(route, body, request, left);
+  entry.model = call.deployment ?? call.model;
+  if (call.facts.isBackground && setup.background === undefined) {
+    const message = "This gateway does not start background responses.";
+    throw new Refused(400, "background_not_allowed", message);
+  }
+  const model = resolved(exchange, call.model, call.deployment);
+  const metered = await begin(exchange, key, call, model);
+  // The prompt would stay in memory until the answer ends.
+  const facts = { ...call.facts, prompt: undefined };
+  return { key, route, call: { ...call, facts }, model, metered };
 }
 
 /** Fetches a background response for the key that made it, and settles its call by its usage. */
@@ -172,7 +186,7 @@ async function servePoll(
   const model = { resource, upstream };
   const metered = await begin(exchange, key, call, model);
   const polled = { id: route.id, remembered };
-  await forward(exchange, { key, route, call, model, metered, polled, release: () => {} });
+  await forward(exchange, { key, route, call, model, metered, polled });
 }
 
 /** Acquires the estimate of a call; throws where it is not granted. */

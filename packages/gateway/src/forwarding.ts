@@ -28,8 +28,6 @@ export interface GrantedCall {
   readonly metered: MeteredCall;
   /** The background response that is asked for. */
   readonly polled?: { readonly id: string; readonly remembered: Remembered };
-  /** Releases the body of the request, which is not needed once an answer begins. */
-  readonly release: () => void;
 }
 
 /** The longest body of an error that is handed on: it is read before the client gets it. */
@@ -58,7 +56,7 @@ export async function forward(exchange: Exchange, granted: GrantedCall): Promise
   let isComplete = false;
   try {
     const answer = await answerOf(exchange, granted, stop.signal);
-    granted.release();
+    call.body.release();
     entry.first_byte_ms = exchange.elapsedMs();
     const { statusCode: status = 0 } = answer;
     if (status < 200 || status >= 300) await handOnError(exchange, granted, answer);
@@ -85,7 +83,7 @@ async function answerOf(
   const { upstream } = model;
   const connection = setup.connections.get(upstream);
   if (connection === undefined) throw new Error("An upstream has no connection");
-  const { body } = call;
+  const { bytes: body } = call.body;
   const bytes = body.length === 0 && method !== "POST" ? undefined : body.length;
   const headers = upstreamHeaders(request.headers, upstream, key.text, bytes);
   try {

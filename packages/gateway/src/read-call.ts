@@ -6,7 +6,7 @@ import { anyFormat, type Format } from "@zae-limiter/limiter/llm/formats/format.
 import type { LlmCall } from "@zae-limiter/limiter/llm/options.ts";
 import type { Fields } from "@zae-limiter/limiter/llm/usage.ts";
 import { Refused } from "./answers.ts";
-import { readFields, readFieldsIfAny } from "./request-body.ts";
+import { NO_BYTES, type OpenBody, readFields, readFieldsIfAny } from "./request-body.ts";
 import type { Route } from "./routes.ts";
 
 export interface ReadCall {
@@ -18,49 +18,52 @@ export interface ReadCall {
   /** The deployment in the path of Azure, which goes before the model of the body. */
   readonly deployment: string | undefined;
   /** The body to send. */
-  readonly body: Buffer;
+  readonly body: OpenBody;
   readonly asksForStream: boolean;
   /** Whether the answer will have an event that the client did not ask for. */
   readonly hidesUsage: boolean;
 }
 
-/** Reads a call; throws where its body cannot be read as one. */
+/** Reads a call, and makes its body the one to send; throws where it cannot be read as one. */
 export function readCall(
   route: Extract<Route, { kind: "call" | "count" | "allowed" }>,
-  bytes: Buffer,
+  body: OpenBody,
   request: IncomingMessage,
   signal: AbortSignal,
 ): ReadCall {
-  if (route.kind === "allowed") return readAllowed(bytes, signal);
+  if (route.kind === "allowed") return readAllowed(body, request, signal);
   if ((request.headers["content-encoding"] ?? "identity") !== "identity") {
     throw new Refused(400, "invalid_request_error", "The body must not be compressed.");
   }
-  const fields = readFields(bytes);
+  const fields = readFields(body.bytes);
   const model = modelOf(fields) ?? "";
   if (route.kind === "count") {
-    return { ...requestOnly(signal), model, body: bytesOf(fields) };
+    body.bytes = bytesOf(fields);
+    return { ...requestOnly(signal), model, body };
   }
   const { format, deployment } = route;
   const asksForStream = fields["stream"] === true;
   const asking = asksForStream ? askForUsage(format, fields) : undefined;
+  body.bytes = bytesOf(asking ?? fields);
   const call = { api: format.api, model: deployment ?? model, stream: asksForStream };
   return {
-    facts: readFacts(format, fields, { ...call, body: fields }, { signal }),
+    // The facts stay in memory until the answer ends, and nothing asks them for the body.
+    facts: readFacts(format, fields, { ...call, body: undefined }, { signal }),
     format,
     model,
     deployment,
-    body: bytesOf(asking ?? fields),
+    body,
     asksForStream,
     hidesUsage: asking !== undefined,
   };
 }
 
 /** Reads a request to a path that the operator has opened; its body may be anything. */
-function readAllowed(bytes: Buffer, signal: AbortSignal): ReadCall {
-  const fields = readFieldsIfAny(bytes);
+function readAllowed(body: OpenBody, request: IncomingMessage, signal: AbortSignal): ReadCall {
+  const fields = readFieldsIfAny(body.bytes, request.headers["content-type"]);
   const only = requestOnly(signal);
-  if (fields === undefined) return { ...only, format: anyFormat, body: bytes };
-  const body = bytesOf(fields);
+  if (fields === undefined) return { ...only, format: anyFormat, body };
+  body.bytes = bytesOf(fields);
   const asksForStream = fields["stream"] === true;
   return { ...only, format: anyFormat, model: modelOf(fields), body, asksForStream };
 }
@@ -81,7 +84,7 @@ export function requestOnly(signal: AbortSignal): ReadCall {
     format: undefined,
     model: undefined,
     deployment: undefined,
-    body: Buffer.alloc(0),
+    body: { bytes: NO_BYTES, release: () => {} },
     asksForStream: false,
     hidesUsage: false,
   };

@@ -12,18 +12,34 @@ const LARGEST_PER_KEY = 8;
 /** Bytes of all keys together, in bodies of the largest size. */
 const LARGEST_IN_ALL = 64;
 
-/** Deepest nesting and most keys of a body: a thousand times what calls have. */
+/** Deepest nesting of a body, and most keys, objects and lists: far more than calls have. */
 const DEPTH_MAX = 128;
 const KEYS_MAX = 50_000;
+/** Most values of a body: an embedding may have a list of 300,000 numbers. */
+const VALUES_MAX = 500_000;
 
-const UNREAD =
-  "The body must be a JSON object in UTF-8, not compressed, and its model must be a text.";
+const TOO_LARGE =
+  `The body nests deeper than ${DEPTH_MAX} levels, or has more than ${KEYS_MAX} keys, objects or ` +
+  `lists, or more than ${VALUES_MAX} values.`;
+const UNREAD = "The body must be a JSON object in UTF-8, not compressed.";
+const SAYS_JSON = /^application\/json\b/i;
 
-/** Holds the bytes of one body until it is released. */
+/** Says that a body is not read as JSON; it may be something else. */
+class NoJson extends Refused {
+  constructor(message: string) {
+    super(400, "invalid_request_error", message);
+  }
+}
+
+/** A body in memory. */
 export interface OpenBody {
-  readonly bytes: Buffer;
+  /** Those that the client sent, then those that are sent on; empty once they are released. */
+  bytes: Buffer;
+  /** Forgets the bytes, which are not needed once an answer begins. */
   release(): void;
 }
+
+export const NO_BYTES: Buffer = Buffer.alloc(0);
 
 interface Held {
   count: number;
@@ -50,7 +66,14 @@ export class RequestBodies {
     try {
       const bytes = await this.#bytesOf(request);
       held.shrink(bytes.length);
-      return { bytes, release: () => held.shrink(0) };
+      const body = {
+        bytes,
+        release: () => {
+          body.bytes = NO_BYTES;
+          held.shrink(0);
+        },
+      };
+      return body;
     } catch (error) {
       held.shrink(0);
       throw error;
@@ -90,22 +113,24 @@ export class RequestBodies {
     };
   }
 
-  #bytesOf(request: IncomingMessage): Promise<Buffer> {
-    return new Promise((resolve, reject) => {
-      const chunks: Buffer[] = [];
-      let bytes = 0;
+  async #bytesOf(request: IncomingMessage): Promise<Buffer> {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    await new Promise<void>((resolve, reject) => {
       request.on("data", (chunk: Buffer) => {
         bytes += chunk.length;
         if (bytes <= this.#bytesMax) return void chunks.push(chunk);
         request.pause();
         reject(this.#tooLong());
       });
-      request.on("end", () => resolve(Buffer.concat(chunks)));
+      request.on("end", resolve);
       request.on("error", reject);
       const leave = () => reject(new Error("The client has hung up"));
       request.on("close", leave);
       if (request.destroyed) leave();
     });
+    // The request keeps its listeners, which must not keep the body.
+    return Buffer.concat(chunks.splice(0));
   }
 
   #tooLong(): Refused {
@@ -147,18 +172,26 @@ export function readFields(body: Buffer): Fields {
     seen.add(fold);
   }
   const { model } = fields;
-  if (model !== undefined && typeof model !== "string") throw unread();
+  if (model !== undefined && typeof model !== "string") {
+    throw new Refused(400, "invalid_request_error", "The model must be a text.");
+  }
   return fields;
 }
 
-/** Returns the fields of a body in JSON; `undefined` for any other body. */
-export function readFieldsIfAny(body: Buffer): Fields | undefined {
+/** Returns the fields of a body that is an object, or says so; `undefined` for any other body. */
+export function readFieldsIfAny(body: Buffer, contentType = ""): Fields | undefined {
   try {
     return readFields(body);
   } catch (error) {
-    if (error instanceof Refused) return undefined;
+    const saysObject = SAYS_JSON.test(contentType) && firstByte(body) === OPENING_BRACE;
+    if (error instanceof NoJson && !saysObject) return undefined;
     throw error;
   }
+}
+
+/** Returns the first byte that is no white space; `undefined`: there is none. */
+function firstByte(body: Buffer): number | undefined {
+  return body.find((byte) => byte > SPACE);
 }
 
 /** Maps keys that some JSON reader takes for the same to one text: Go ignores case. */
@@ -171,33 +204,40 @@ function parsed(body: Buffer): Fields {
   try {
     fields = JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(body));
   } catch {
-    throw unread();
+    throw new NoJson(UNREAD);
   }
-  if (!isPlainObject(fields)) throw unread();
+  if (!isPlainObject(fields)) throw new NoJson(UNREAD);
   return fields;
 }
 
-function unread(): Refused {
-  return new Refused(400, "invalid_request_error", UNREAD);
-}
-
-const [QUOTE, BACKSLASH, COLON] = [0x22, 0x5c, 0x3a];
+const [QUOTE, BACKSLASH, COLON, COMMA, SPACE] = [0x22, 0x5c, 0x3a, 0x2c, 0x20];
 const [OPENING_BRACE, CLOSING_BRACE, OPENING_BRACKET, CLOSING_BRACKET] = [0x7b, 0x7d, 0x5b, 0x5d];
 
 /** Refuses a body that would hold the process while it is parsed; one pass over its bytes. */
 function checkShape(body: Buffer): void {
-  let depth = 0;
-  let keys = 0;
+  let [depth, parents, keys, values] = [0, 0, 0, 0];
   for (let at = 0; at < body.length; at += 1) {
-    const byte = body[at];
-    if (byte === QUOTE) at = endOfText(body, at);
-    else if (byte === COLON) keys += 1;
-    else if (byte === OPENING_BRACE || byte === OPENING_BRACKET) depth += 1;
-    else if (byte === CLOSING_BRACE || byte === CLOSING_BRACKET) depth -= 1;
-    if (depth > DEPTH_MAX || keys > KEYS_MAX) {
-      const message = `The body nests deeper than ${DEPTH_MAX} levels, or has more than ${KEYS_MAX} keys.`;
-      throw new Refused(400, "invalid_request_error", message);
+    switch (body[at]) {
+      case QUOTE:
+        at = endOfText(body, at);
+        break;
+      case COLON:
+        keys += 1;
+        break;
+      case COMMA:
+        values += 1;
+        break;
+      case OPENING_BRACE:
+      case OPENING_BRACKET:
+        depth += 1;
+        parents += 1;
+        break;
+      case CLOSING_BRACE:
+      case CLOSING_BRACKET:
+        depth -= 1;
     }
+    const isLarge = Math.max(keys, parents) > KEYS_MAX || values > VALUES_MAX;
+    if (isLarge || depth > DEPTH_MAX) throw new NoJson(TOO_LARGE);
   }
 }
 

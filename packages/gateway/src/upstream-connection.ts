@@ -77,12 +77,19 @@ export class UpstreamConnection {
   }
 
   #attempt(request: UpstreamRequest, agent: Agent): Promise<IncomingMessage> {
-    const { method, headers, body, signal } = request;
+    const { method, path, headers, body, signal } = request;
+    const options = { method, headers, agent, signal, timeout: this.#timeoutMs };
+    const sent = this.#request(this.#base + path, options);
+    const answer = this.#answerTo(sent, signal);
+    sent.end(body);
+    return answer;
+  }
+
+  /** Waits for an answer. Its listeners live as long as the answer, and must not hold the body. */
+  #answerTo(sent: ClientRequest, signal: AbortSignal): Promise<IncomingMessage> {
+    const wasUnused = noticeConnection(sent);
+    const startedMs = this.#nowMs();
     return new Promise((resolve, reject) => {
-      const options = { method, headers, agent, signal, timeout: this.#timeoutMs };
-      const sent = this.#request(this.#base + request.path, options);
-      const wasUnused = noticeConnection(sent);
-      const startedMs = this.#nowMs();
       sent.on("timeout", () => sent.destroy(TIMED_OUT));
       sent.on("response", resolve);
       // A switch of protocols that was not asked for ends at once.
@@ -101,7 +108,6 @@ export class UpstreamConnection {
             : "The upstream could not be reached.";
         reject(new UpstreamFailure(message, isUnsent, mayRepeat, { cause }));
       });
-      sent.end(body);
     });
   }
 }

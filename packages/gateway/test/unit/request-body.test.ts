@@ -62,6 +62,17 @@ describe("fields of a body", () => {
     expect(fields(many(50_000))).toBe(400);
   });
 
+  test("objects, lists and values without keys are bounded too", () => {
+    const list = (value: string, count: number) =>
+      `{"a":[${Array.from({ length: count }, () => value).join(",")}]}`;
+    // Embeddings take lists of numbers: providers allow 300,000 in one call.
+    expect(fields(list("1", 300_000))).toBeTypeOf("object");
+    expect(fields(list("1", 600_000))).toBe(400);
+    expect(fields(list("[]", 40_000))).toBeTypeOf("object");
+    expect(fields(list("[]", 60_000))).toBe(400);
+    expect(fields(list("{}", 60_000))).toBe(400);
+  });
+
   test("brackets, colons and quotes in texts are not counted", () => {
     const text = `${'["{:\\"'.repeat(100_000)}\\\\`;
     expect(fields(JSON.stringify({ model: "a", text }))).toEqual({ model: "a", text });

@@ -120,7 +120,9 @@ export class Metering implements CallHost {
 
   async #metered(lease: Lease, target: CallTarget, estimate: Usage): Promise<MeteredCall> {
     if (!lease.degraded) await this.#checkGiven(lease, target);
-    return new MeteredCall(this, target, lease, estimate);
+    // The prompt would stay in memory until the answer ends.
+    const facts = { ...target.facts, prompt: undefined };
+    return new MeteredCall(this, { ...target, facts }, lease, estimate);
   }
 
   /** Refuses, with nothing consumed, a limit of the options that the entity does not have. */
