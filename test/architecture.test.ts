@@ -503,6 +503,6 @@ describe("the rule of plain comments", () => {
   );
 
   test("a private verb in a string, a title or an address is allowed, and so is looking up", () => {
-    expect(violations('test("it is told", "https://told.example"); // looks up a\n')).toBe("");
+    expect(violations('say("it is told", "https://told.example"); // looks up a\n')).toBe("");
   });
 });

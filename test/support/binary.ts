@@ -17,7 +17,9 @@ import { openSqlite } from "@zae-limiter/limiter/storage/sqlite/connection.ts";
 import { describeEngines } from "@zae-limiter/test-engines/engines.ts";
 import { afterAll, beforeAll, beforeEach, describe } from "vitest";
 import { builtSources } from "./build.ts";
+import { NIGHTLY_ONLY } from "./effort.ts";
 import { newName } from "./stores.ts";
+import { describeUnless } from "./unless.ts";
 
 /** The databases share the machine with other tests, so deadlines prove nothing here. */
 const TIMEOUT_MS = 20_000;
@@ -169,29 +171,32 @@ export function describeCliStores(title: string, suite: (store: CliStore) => voi
     });
     suite(store);
   });
-  describeEngines(title, ({ endpoint }) => {
-    const table = newName();
-    const connection = { endpoint, timeoutMs: TIMEOUT_MS };
-    const store = new CliStore();
-    let root: Repository;
-    beforeAll(async () => {
-      await createTable({ table, endpoint, stream: false });
-      root = await Repository.createTable(table, connection);
-      const url = `dynamodb://${table}?endpoint=${endpoint}`;
-      store.enter(new Binary(), url, async () => new DynamoItemStore({ table, ...connection }));
+  // The same cases again: what differs between stores is below the commands.
+  describeUnless(NIGHTLY_ONLY)("at night", () => {
+    describeEngines(title, ({ endpoint }) => {
+      const table = newName();
+      const connection = { endpoint, timeoutMs: TIMEOUT_MS };
+      const store = new CliStore();
+      let root: Repository;
+      beforeAll(async () => {
+        await createTable({ table, endpoint, stream: false });
+        root = await Repository.createTable(table, connection);
+        const url = `dynamodb://${table}?endpoint=${endpoint}`;
+        store.enter(new Binary(), url, async () => new DynamoItemStore({ table, ...connection }));
+      });
+      beforeEach(() =>
+        store.renew(async (namespace) => {
+          await root.namespaces.register(namespace);
+          return Repository.connect(table, { ...connection, namespace });
+        }),
+      );
+      afterAll(async () => {
+        await store.leave();
+        await root.close();
+        await deleteTable({ table, endpoint });
+      });
+      suite(store);
     });
-    beforeEach(() =>
-      store.renew(async (namespace) => {
-        await root.namespaces.register(namespace);
-        return Repository.connect(table, { ...connection, namespace });
-      }),
-    );
-    afterAll(async () => {
-      await store.leave();
-      await root.close();
-      await deleteTable({ table, endpoint });
-    });
-    suite(store);
   });
 }
 

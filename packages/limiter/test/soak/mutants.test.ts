@@ -37,7 +37,7 @@ async function run(changes: readonly SourceChange[], files: readonly string[]) {
   }
 }
 
-describe.each(Object.entries(MUTANTS))("mutants of %s", (_, mutants) => {
+describe.each(Object.entries(MUTANTS))("the mutants of the folder %s", (_, mutants) => {
   test(
     "the tests that catch these mutants pass on the sources",
     async () => {

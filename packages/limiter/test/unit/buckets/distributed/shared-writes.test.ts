@@ -39,7 +39,7 @@ test.each([
   expect(await callsPerAcquire(inFlight)).toBeLessThanOrEqual(most);
 });
 
-test("refunds that share a write make each of their acquires void", async () => {
+test("each of the refunds that share a write makes its acquire void", async () => {
   const table = new Table();
   const config = configOf(["a:100/day"]);
   const client = table.client();

@@ -145,7 +145,7 @@ test("a time to live is chosen by what is left of every limit", () => {
   expect(bucketWith([limit]).left(NOW)).toEqual([{ rate: limit.rate, balanceMilli: -4000 }]);
 });
 
-test("lists show each limit with its balance, which is never above the capacity", () => {
+test("a list shows each limit with its balance, which is never above the capacity", () => {
   const limits = [limitWith(9000, { consumedMilli: 2n ** 60n }), limitWith(-1, { name: "b" })];
   expect(bucketWith(limits).states("e", "r", NOW + 3_600_000)).toEqual(
     ["a", "b"].map((limitName, at) => ({

@@ -118,11 +118,11 @@ describe("when a call is ordinary", () => {
     ],
     ["limits have to be read again", agreed(both(1, 1), terms(), NOW + 999), NOW, false],
     ["limits need not be read again yet", agreed(both(1, 1), terms(), NOW + 1000), NOW, true],
-  ])("it is decided by the bucket where %s", (_, bucket, nowMs, expected) => {
+  ])("an ordinary call is decided by the bucket where %s", (_, bucket, nowMs, expected) => {
     expect(isNow(bucket, nowMs)).toBe(expected);
   });
 
-  test("it is one of the same generation, with the same limits given", () => {
+  test("an ordinary call is one of the same generation, with the same limits given", () => {
     const bucket = agreed(both(1, 1));
     expect(isOrdinary(bucket, undefined, GENERATION + 1, NOW)).toBe(false);
     expect(isOrdinary(bucket, CONFIG.limits, GENERATION, NOW)).toBe(false);
@@ -132,13 +132,13 @@ describe("when a call is ordinary", () => {
     expect(isNow(own)).toBe(false);
   });
 
-  test("it is none after the slow path has written the bucket", () => {
+  test("an ordinary call is none after the slow path has written the bucket", () => {
     expect(isNow(agreed(both(1, 1)).copy())).toBe(false);
   });
 });
 
 describe("an ordinary consume", () => {
-  test("it consumes from all limits, counts one acquire, and says what is left", () => {
+  test("an ordinary call consumes from all limits, counts one acquire, and says what is left", () => {
     const bucket = agreed(both(4000, 7000));
     const outcome = consumeOne(bucket, asked({ a: 1, b: 2 }), false, NOW);
     expect(outcome).toMatchObject({ granted: true, balancesMilli: [[3000, 5000]] });
@@ -146,7 +146,7 @@ describe("an ordinary consume", () => {
     expect(limitsIn(bucket)).toMatchObject([{ consumedMilli: 1000 }, { consumedMilli: 2000 }]);
   });
 
-  test("it consumes nothing where one limit refuses", () => {
+  test("an ordinary call consumes nothing where one limit refuses", () => {
     const bucket = agreed(both(4000, 1000));
     const before = encodeRow(bucket);
     const outcome = consumeOne(bucket, asked({ a: 1, b: 2 }), false, NOW);
@@ -154,14 +154,14 @@ describe("an ordinary consume", () => {
     expect(encodeRow(bucket)).toBe(before);
   });
 
-  test("it consumes from a full limit where a refund has left more", () => {
+  test("an ordinary call consumes from a full limit where a refund has left more", () => {
     const bucket = agreed(both(10_500, 1000));
     const outcome = consumeOne(bucket, asked({ a: 1 }), false, NOW);
     expect(outcome).toMatchObject({ granted: true, balancesMilli: [[9000, 1000]] });
     expect(heldIn(bucket)).toEqual([9000, 1000]);
   });
 
-  test("it counts no acquire where nothing is consumed", () => {
+  test("an ordinary call counts no acquire where nothing is consumed", () => {
     const bucket = agreed(both(4000, 1000));
     expect(consumeOne(bucket, asked({}), false, NOW)?.granted).toBe(true);
     expect(bucket.events).toBe(0);
@@ -176,13 +176,16 @@ describe("an ordinary consume", () => {
     ["an amount is too large", agreed(both(4000, 1000)), { a: 1e12 + 1 }, NOW],
     ["a name has no limit", agreed(both(4000, 1000)), { a: 1, c: 1 }, NOW],
     ["the amounts are a list", agreed(both(4000, 1000)), [] as never, NOW],
-  ])("it is left to the slow path, with nothing done, where %s", (_, bucket, consume, nowMs) => {
-    const before = encodeRow(bucket);
-    expect(consumeOne(bucket, asked(consume), false, nowMs)).toBeUndefined();
-    expect(encodeRow(bucket)).toBe(before);
-  });
+  ])(
+    "an ordinary call is left to the slow path, with nothing done, where %s",
+    (_, bucket, consume, nowMs) => {
+      const before = encodeRow(bucket);
+      expect(consumeOne(bucket, asked(consume), false, nowMs)).toBeUndefined();
+      expect(encodeRow(bucket)).toBe(before);
+    },
+  );
 
-  test("it passes over names without a limit only where the call says so", () => {
+  test("an ordinary call passes over names without a limit only where the call says so", () => {
     const legs = (consume: Record<string, number>, ignores: boolean, made = terms()) =>
       consumeOne(agreed(both(4000, 1000), made), asked(consume), ignores, NOW)?.legs;
     expect(legs({ a: 1, c: 1 }, true)?.[0]?.amountsMilli).toEqual([1000, 0]);
@@ -192,7 +195,7 @@ describe("an ordinary consume", () => {
     expect(legs({ a: 1, c: 1 }, true, terms({ ...CONFIG, unsupported }))).toBeUndefined();
   });
 
-  test("its outcome has the legs, the outcomes and the balances of the common form", () => {
+  test("the outcome of an ordinary call has the legs, the outcomes and the balances of the common form", () => {
     const link = { cascade: true, parentId: "team" };
     const outcome = new OrdinaryOutcome(true, "e", "r", CONFIG, link, [2000, 0, 3000, 5000]);
     const amountsMilli = [2000, 0];
@@ -206,7 +209,7 @@ describe("an ordinary consume", () => {
   });
 
   property(
-    "it leaves what a consume without a check leaves, to the part of a milli-token",
+    "an ordinary call leaves what a consume without a check leaves, to the part of a milli-token",
     [
       fc.integer({ min: 0, max: 10_000 }),
       fc.nat(59_999),
@@ -234,7 +237,7 @@ describe("an ordinary consume", () => {
 describe("an ordinary adjustment", () => {
   const adjustment = { entityId: "e", resource: "r", shard: 0, config: CONFIG };
 
-  test("it consumes more or refunds, and counts acquires", () => {
+  test("an ordinary call consumes more or refunds, and counts acquires", () => {
     const bucket = agreed(both(4000, 1000));
     const change = { ...adjustment, deltasMilli: [1500, -500], acquires: -1 };
     expect(adjustOne(bucket, change, NOW)).toBe(true);
@@ -244,18 +247,21 @@ describe("an ordinary adjustment", () => {
   });
 
   test.each<[string, readonly number[], Partial<BucketConfig>, number]>([
-    ["it leaves a debt", [4001, 0], {}, NOW],
+    ["an ordinary call leaves a debt", [4001, 0], {}, NOW],
     ["it has other limits", [1, 0], { limits: [...CONFIG.limits] }, NOW],
     ["limits are bypassed", [1, 0], { bypass: true }, NOW],
     ["the hour of usage is over", [1, 0], {}, NOW + HOUR_MS],
     ["the clock went back", [1, 0], {}, NOW - 1],
-  ])("it is left to the slow path, with nothing done, where %s", (_, deltasMilli, more, nowMs) => {
-    const bucket = agreed(both(4000, 1000));
-    const before = encodeRow(bucket);
-    const config = { ...CONFIG, ...more };
-    expect(adjustOne(bucket, { ...adjustment, config, deltasMilli }, nowMs)).toBe(false);
-    expect(encodeRow(bucket)).toBe(before);
-  });
+  ])(
+    "an ordinary call is left to the slow path, with nothing done, where %s",
+    (_, deltasMilli, more, nowMs) => {
+      const bucket = agreed(both(4000, 1000));
+      const before = encodeRow(bucket);
+      const config = { ...CONFIG, ...more };
+      expect(adjustOne(bucket, { ...adjustment, config, deltasMilli }, nowMs)).toBe(false);
+      expect(encodeRow(bucket)).toBe(before);
+    },
+  );
 });
 
 describe("an ordinary consume from a chain", () => {

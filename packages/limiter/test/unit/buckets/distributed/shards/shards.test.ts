@@ -63,20 +63,6 @@ describe("a bucket with four shards", () => {
     },
   );
 
-  test("a bucket with four shards of 100 per hour, split while it is in use, admits no more than 100", async () => {
-    const table = new Table();
-    const texts = ["a:100/hour"];
-    const clients = [table.client(), table.client(), table.client()];
-    let granted = await admitted(clients, texts, 31);
-    await splitShard(table.items, NAMED, 0, table.nowMs);
-    granted += await admitted(clients, texts, 17);
-    await splitShard(table.items, NAMED, 0, table.nowMs);
-    granted += await admitted(clients, texts, 11);
-    granted += await admitted([...clients, table.client()], texts, 100);
-    expect(granted).toBe(100);
-    expect(shardsOf(table).map((item) => item.shard_count)).toEqual([4, 4, 4, 4]);
-  });
-
   test("four shards serve a request that none of them holds, and get its refund", async () => {
     const table = new Table();
     const config = configOf(["a:10/day", "b:100/day"]);
@@ -159,31 +145,6 @@ describe("a bucket with four shards", () => {
     }
     expect(granted).toBeGreaterThanOrEqual(0.9 * 24 * 40);
   });
-});
-
-test("a leg is given back on the shard it was charged on when another one refuses (B8)", async () => {
-  const table = new Table();
-  const config = configOf(["a:40/day"]);
-  const [client, other] = [table.client(), table.client()];
-  const parent = (amount: number) => client.leg(config, [amount]);
-  const child = (amount: number) => ({ ...client.leg(config, [amount]), entityId: "child" });
-  await client.store.consume([child(1000), parent(1000)]);
-  await splitInto(table.items, NAMED, 4, table.nowMs);
-  const before = shardsOf(table).map((item) => [item.b_a_tk, item.b_a_tc]);
-  for (let round = 0; round < 8; round += 1) {
-    table.nowMs += 1;
-    // The client believes that the child has plenty, so both go at once.
-    const taken = await other.store.consume([child(39_000)]);
-    expect(taken.outcome).toBe("granted");
-    const refused = await client.store.consume([child(1000), parent(1000)]);
-    expect(refused.outcome).toBe("refused");
-    const deltasMilli = [-39_000];
-    await other.store.refund({ ...TARGET, entityId: "child", config, deltasMilli });
-    table.nowMs += 1000;
-    await client.store.read([child(0)]);
-  }
-  expect(shardsOf(table).map((item) => [item.b_a_tk, item.b_a_tc])).toEqual(before);
-  expect(table.calls.filter((call) => call.startsWith("transact")).length).toBeGreaterThan(8);
 });
 
 describe("a split", () => {
