@@ -6,8 +6,7 @@ import type { ConsumeResult } from "@zae-limiter/limiter/buckets/bucket-consumer
 import type { RefundWarning } from "@zae-limiter/limiter/buckets/bucket-warning.ts";
 import { DistributedBucketStore } from "@zae-limiter/limiter/buckets/distributed/distributed-bucket-store.ts";
 import { DYNAMODB_TRAITS } from "@zae-limiter/limiter/buckets/distributed/table-traits.ts";
-import type { BucketConfig, LimitSource } from "@zae-limiter/limiter/buckets/leg.ts";
-import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";
+import { type BucketConfig, type LimitSource, UNLINKED } from "@zae-limiter/limiter/buckets/leg.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import { bucketKey } from "@zae-limiter/limiter/records/keys.ts";
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";

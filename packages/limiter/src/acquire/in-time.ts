@@ -1,7 +1,6 @@
 /** Ends calls at their deadlines. */
 
-import type { Timer } from "../base/time.ts";
-import { Deadline } from "../base/time.ts";
+import { Deadline, type Timer } from "../base/time.ts";
 import { tooLate } from "../domain/errors/unavailability.ts";
 import type { RepositoryInternals } from "../repository/internals.ts";
 

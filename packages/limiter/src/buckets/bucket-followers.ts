@@ -9,7 +9,7 @@ import type { EntityBuckets } from "../records/entities/entities.ts";
 import { entityKey } from "../records/keys.ts";
 import type { RecordContext } from "../records/record-context.ts";
 import type { BucketStore } from "./bucket-store.ts";
-import { effectiveLink, linkInRecord, ownerStamps } from "./link.ts";
+import { effectiveLink, linkInRecord, ownerStamps } from "./leg.ts";
 import type { FlagStamps, OwnerStamps, PythonStamps } from "./python-stamps.ts";
 
 /** Limits of an entity reach its live buckets at once, whatever level applies to them now. */

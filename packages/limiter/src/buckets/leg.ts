@@ -2,12 +2,21 @@
  * The parts of a call, as all stores of buckets understand them.
  *
  * A *leg* is one entity's part of a call: an acquire that cascades has a leg for the entity and
- * one for each ancestor. Balances are in milli-tokens and aligned with the limits of their leg.
+ * one for each ancestor. Amounts and balances are in milli-tokens and aligned with the limits of
+ * their leg. A limit is a gate unless it is soft: a soft one is consumed into debt. Under bypass no
+ * limit is a gate, and balances stay as they are: only what was consumed in total is counted.
+ *
+ * A *link* leads from an entity to its parent; it is in the record of the entity, and in its
+ * buckets.
  */
 
+import { invariant } from "../domain/check.ts";
 import type { UnsupportedLimit } from "../domain/errors/unsupported-limit.ts";
 import type { Limit } from "../domain/limit.ts";
 import type { ConfigSource } from "../domain/precedence.ts";
+import type { StoredBucket } from "../records/bucket-item.ts";
+import { flagAt, type Item, numberAt, textAt, type Value } from "../storage/item.ts";
+import type { Test } from "../storage/item-store.ts";
 
 /** The parent that an entity cascades to. */
 export interface Link {
@@ -85,4 +94,174 @@ export function refundOf(leg: Leg, parts: readonly ShardPart[]): Adjustment[] {
     deltasMilli: amountsMilli.map((amount) => -amount),
     acquires: at === 0 && amountsMilli.some((amount) => amount > 0) ? -1 : 0,
   }));
+}
+
+/** Milli-tokens by the name of the limit. */
+export type AmountsByName = ReadonlyMap<string, number>;
+
+type Gated = Pick<BucketConfig, "limits" | "bypass">;
+
+/** Returns the amounts that need a balance; the given ones, unless some limit is no gate. */
+export function gatesOf(config: Gated, amountsMilli: readonly number[]): readonly number[] {
+  if (config.bypass === true) return amountsMilli.map(() => 0);
+  const { limits } = config;
+  for (let at = 0; at < limits.length; at += 1) {
+    if (limits[at]?.soft === true) {
+      return amountsMilli.map((amount, place) => (limits[place]?.soft === true ? 0 : amount));
+    }
+  }
+  return amountsMilli;
+}
+
+/** Returns the amounts that balances lose: nothing under bypass. */
+export function takenOf(config: Gated, amountsMilli: readonly number[]): readonly number[] {
+  return config.bypass === true ? amountsMilli.map(() => 0) : amountsMilli;
+}
+
+/** Returns the limits that an acquire may bring into debt; `undefined` when there is none. */
+export function softNames({
+  limits,
+}: Pick<BucketConfig, "limits">): ReadonlySet<string> | undefined {
+  let names: Set<string> | undefined;
+  for (const { name, soft } of limits) {
+    if (!soft) continue;
+    names ??= new Set();
+    names.add(name);
+  }
+  return names;
+}
+
+/** Returns the soft limits that were consumed from and are below zero now, each once. */
+export function overdrawnOf(
+  config: Gated,
+  amountsMilli: readonly number[],
+  balancesMilli: readonly number[],
+): ReadonlyMap<string, number> | undefined {
+  if (config.bypass === true || softNames(config) === undefined) return undefined;
+  const overdrawn = config.limits.filter(
+    ({ soft }, at) => soft && (amountsMilli[at] ?? 0) > 0 && (balancesMilli[at] as number) < 0,
+  );
+  return overdrawn.length === 0 ? undefined : new Map(overdrawn.map(({ name }) => [name, 1]));
+}
+
+/** Returns the amounts by the names of their limits. */
+export function amountsByName(
+  { limits }: Pick<BucketConfig, "limits">,
+  amountsMilli: readonly number[],
+): AmountsByName {
+  const amounts = new Map<string, number>();
+  for (let at = 0; at < limits.length; at += 1) {
+    amounts.set((limits[at] as (typeof limits)[number]).name, amountsMilli[at] ?? 0);
+  }
+  return amounts;
+}
+
+/** Whether an amount above zero is more than there is. */
+export function exceeds(
+  amountsMilli: readonly number[],
+  balancesMilli: readonly number[],
+): boolean {
+  return amountsMilli.some((amount, at) => amount > 0 && amount > (balancesMilli[at] as number));
+}
+
+/** Whether there is enough of what can be refused. */
+export function fits(
+  config: Gated,
+  amountsMilli: readonly number[],
+  balancesMilli: readonly number[],
+): boolean {
+  return !exceeds(gatesOf(config, amountsMilli), balancesMilli);
+}
+
+/** Whether anything is consumed. */
+export function consumes(amountsMilli: readonly number[]): boolean {
+  return amountsMilli.some((amount) => amount > 0);
+}
+
+/** Returns what all parts consume together; there is one at least. */
+export function sumOf(
+  parts: readonly { readonly amountsMilli: readonly number[] }[],
+): readonly number[] {
+  const [first] = parts;
+  invariant(first !== undefined, "a sum has a part");
+  if (parts.length === 1) return first.amountsMilli;
+  const sums = first.amountsMilli.map(() => 0);
+  for (const { amountsMilli } of parts) {
+    for (let at = 0; at < sums.length; at += 1) {
+      sums[at] = (sums[at] as number) + (amountsMilli[at] ?? 0);
+    }
+  }
+  return sums;
+}
+
+/** The link of an entity that does not cascade. */
+export const UNLINKED: Link = Object.freeze({ cascade: false, parentId: undefined });
+
+/** A link where a stored level says whether acquires cascade; without a parent they never do. */
+export function byPolicy({ parentId }: Link, cascade: boolean): Link {
+  return { cascade: cascade && parentId !== undefined, parentId };
+}
+
+/** The link that counts: the stored one, unless a level says whether acquires cascade. */
+export function effectiveLink(link: Link, policy: boolean | undefined): Link {
+  return policy === undefined ? link : byPolicy(link, policy);
+}
+
+/** What the Python library stamps a bucket with, so that its link is known to be the policy. */
+export function ownerStamps(record: Item | undefined): Record<string, Value> {
+  const generation = record === undefined ? undefined : numberAt(record, "pgen");
+  const incarnation =
+    record === undefined ? undefined : (textAt(record, "pinc") ?? textAt(record, "created_at"));
+  return { pgen: generation ?? 0, pinc: incarnation ?? "-" };
+}
+
+/** Returns the link of a record. An entity that was never created does not cascade. */
+export function linkInRecord(record: Item | undefined): Link {
+  if (record === undefined) return UNLINKED;
+  return { cascade: flagAt(record, "cascade"), parentId: textAt(record, "parent_id") };
+}
+
+export function sameLink(left: Link, right: Link): boolean {
+  return left.cascade === right.cascade && left.parentId === right.parentId;
+}
+
+/** Returns the links that buckets have shown, when one is not what the legs were made from. */
+export function changedLinks(
+  legs: readonly { readonly link: Link }[],
+  shown: readonly { readonly link: Link }[],
+): readonly Link[] | undefined {
+  const isSame = legs.every(({ link }, at) => sameLink(link, (shown[at] as { link: Link }).link));
+  return isSame ? undefined : shown.map(({ link }) => link);
+}
+
+export function linkIn({ cascade, parentId }: Link): Link {
+  return { cascade, parentId };
+}
+
+/** The change that makes a bucket carry a link. */
+export function linkChange({ cascade, parentId }: Link) {
+  return parentId === undefined
+    ? { set: { cascade }, remove: ["parent_id"] }
+    : { set: { cascade, parent_id: parentId } };
+}
+
+/**
+ * Whether the Python library has stamped the bucket with its resolved cascade policy, which may
+ * differ from the record of the entity.
+ */
+export function hasPolicy({ python }: StoredBucket): boolean {
+  return python?.stamps.pgen !== undefined;
+}
+
+export const NO_POLICY: Test = { is: "absent", name: "pgen" };
+
+/** Tests that the bucket still has the link that was seen. */
+export function linkTests({ cascade, parentId }: Link): Test[] {
+  const parent = "parent_id";
+  return [
+    { is: "=", name: "cascade", value: cascade, orAbsent: !cascade },
+    parentId === undefined
+      ? { is: "absent", name: parent }
+      : { is: "=", name: parent, value: parentId },
+  ];
 }

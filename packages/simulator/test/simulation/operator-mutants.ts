@@ -80,7 +80,7 @@ const MOVES: readonly Mutant[] = [
     breaks: "An exhausted ancestor refuses calls of an entity that was moved away from it.",
     changes: [
       {
-        file: `${BUCKETS}/consume/answers.ts`,
+        file: `${BUCKETS}/consume/cascade.ts`,
         from: "  if (legs.length === 1) return",
         to: "  if (legs.length > 0) return",
       },

@@ -22,8 +22,16 @@ import type {
 } from "../bucket-consumer.ts";
 import type { BucketStore } from "../bucket-store.ts";
 import type { BucketWarning } from "../bucket-warning.ts";
-import { type Adjustment, type BucketConfig, type Leg, type Link, refundOf } from "../leg.ts";
-import { changedLinks, linkChange, linkTests } from "../link.ts";
+import {
+  type Adjustment,
+  type BucketConfig,
+  changedLinks,
+  type Leg,
+  type Link,
+  linkChange,
+  linkTests,
+  refundOf,
+} from "../leg.ts";
 import { BucketOperations } from "./admin/bucket-operations.ts";
 import { BucketStamps } from "./admin/bucket-stamps.ts";
 import { Reconfiguration } from "./admin/reconfiguration.ts";

@@ -11,8 +11,14 @@ import type { Rate } from "../../core/bucket.ts";
 import type { StoredState } from "../bucket-admin.ts";
 import type { LeftOver } from "../bucket-ttl.ts";
 import { type BuiltFrom, sameRate, staleNames } from "../config-match.ts";
-import type { BucketConfig, Leg, LimitSource, Link } from "../leg.ts";
-import { effectiveLink, sameLink } from "../link.ts";
+import {
+  type BucketConfig,
+  effectiveLink,
+  type Leg,
+  type LimitSource,
+  type Link,
+  sameLink,
+} from "../leg.ts";
 import {
   changeRate,
   consumeAt,

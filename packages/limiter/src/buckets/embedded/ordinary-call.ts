@@ -19,8 +19,14 @@ import type { Limit } from "../../domain/limit.ts";
 import { ANCESTORS_MAX } from "../../records/entities/ancestry.ts";
 import type { KnownLimits, Outcome, PlainRequest } from "../bucket-consumer.ts";
 import { ttlKeptSeconds } from "../bucket-ttl.ts";
-import { softNames } from "../gating.ts";
-import type { Adjustment, BucketConfig, Leg, LegOutcome, Link } from "../leg.ts";
+import {
+  type Adjustment,
+  type BucketConfig,
+  type Leg,
+  type LegOutcome,
+  type Link,
+  softNames,
+} from "../leg.ts";
 import { type Bucket, hourStartMs } from "./bucket.ts";
 import { consumeAt, heldAt, isOrdinaryAt, refundAt } from "./limit-numbers.ts";
 

@@ -1,12 +1,12 @@
 /** The parts of stores whose buckets are changed in one step of this process. */
 
-import type { CountUsage } from "../../buckets/embedded/usage-book.ts";
 import {
+  type CountUsage,
   type SnapshotItems,
   type StepEvents,
   usageBook,
 } from "../../buckets/embedded/usage-book.ts";
-import { linkInRecord } from "../../buckets/link.ts";
+import { linkInRecord } from "../../buckets/leg.ts";
 import { lifeKeys, wasDeleted } from "../../records/entities/deletion-mark.ts";
 import { entityKey, namespaceIdKey } from "../../records/keys.ts";
 import { refuseInactive } from "../../records/namespaces/namespace-state.ts";

@@ -1,5 +1,4 @@
-import { type Leg, refundOf } from "@zae-limiter/limiter/buckets/leg.ts";
-import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";
+import { type Leg, refundOf, UNLINKED } from "@zae-limiter/limiter/buckets/leg.ts";
 import { configOf } from "@zae-limiter/test-support/table.ts";
 import { expect, test } from "vitest";
 

@@ -1,8 +1,7 @@
 /** One run of the model test: commands, carried out by the code under test and by the ideal. */
 
 import type { BucketStore } from "@zae-limiter/limiter/buckets/bucket-store.ts";
-import type { BucketConfig, Leg } from "@zae-limiter/limiter/buckets/leg.ts";
-import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";
+import { type BucketConfig, type Leg, UNLINKED } from "@zae-limiter/limiter/buckets/leg.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import { expect } from "vitest";
 import { compare, fraction, minus, plus, show, smaller } from "./fraction.ts";

@@ -6,7 +6,7 @@ import { SHARDS_MAX } from "@zae-limiter/limiter/buckets/distributed/shards/shar
 import { DYNAMODB_TRAITS } from "@zae-limiter/limiter/buckets/distributed/table-traits.ts";
 import { EmbeddedBucketStore } from "@zae-limiter/limiter/buckets/embedded/embedded-bucket-store.ts";
 import { MemoryBucketTable } from "@zae-limiter/limiter/buckets/embedded/memory-table.ts";
-import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";
+import { UNLINKED } from "@zae-limiter/limiter/buckets/leg.ts";
 import { shareOf } from "@zae-limiter/limiter/core/bucket.ts";
 import { bucketKey } from "@zae-limiter/limiter/records/keys.ts";
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";

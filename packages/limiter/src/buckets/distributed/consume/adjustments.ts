@@ -9,9 +9,8 @@ import { invariant } from "../../../domain/check.ts";
 import { tooLate } from "../../../domain/errors/unavailability.ts";
 import { bucketId } from "../../../records/keys.ts";
 import type { RefundWarning } from "../../bucket-warning.ts";
-import { sumOf } from "../../gating.ts";
 import { LaterRefunds } from "../../later-refunds.ts";
-import type { Adjustment } from "../../leg.ts";
+import { type Adjustment, sumOf } from "../../leg.ts";
 import { type Adjuster, isRefund, type SharedAdjustment, type Tokens } from "./adjuster.ts";
 import { Gathering, type GatheringRules, Waiting } from "./gathering.ts";
 

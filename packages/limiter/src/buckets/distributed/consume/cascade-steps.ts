@@ -8,8 +8,7 @@
  * by leg. All calls use the same order then, from the child up, so that one of them is granted.
  */
 
-import { exceeds, fits, gatesOf } from "../../gating.ts";
-import type { Leg } from "../../leg.ts";
+import { exceeds, fits, gatesOf, type Leg } from "../../leg.ts";
 import type { BucketStates } from "../state/bucket-states.ts";
 import type { ConsumeAnswer } from "./step.ts";
 

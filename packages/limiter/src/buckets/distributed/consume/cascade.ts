@@ -6,9 +6,17 @@
 import type { Deadline } from "../../../base/time.ts";
 import { RateLimiterUnavailable } from "../../../domain/errors/errors.ts";
 import type { ConsumeResult } from "../../bucket-consumer.ts";
-import { consumes, exceeds, gatesOf, takenOf } from "../../gating.ts";
-import { type Leg, refundOf } from "../../leg.ts";
-import { changedLinks, effectiveLink, linkIn } from "../../link.ts";
+import {
+  changedLinks,
+  consumes,
+  effectiveLink,
+  exceeds,
+  gatesOf,
+  type Leg,
+  linkIn,
+  refundOf,
+  takenOf,
+} from "../../leg.ts";
 import type { BucketStates } from "../state/bucket-states.ts";
 import type { CachedState } from "../state/cached-states.ts";
 import type { ShardRequests } from "../state/shard-requests.ts";

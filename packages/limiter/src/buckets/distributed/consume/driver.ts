@@ -8,8 +8,7 @@ import { RateLimiterUnavailable } from "../../../domain/errors/errors.ts";
 import { tooBusy } from "../../../domain/errors/unavailability.ts";
 import { bucketId } from "../../../records/keys.ts";
 import type { RecordContext } from "../../../records/record-context.ts";
-import { amountsByName, sumOf, takenOf } from "../../gating.ts";
-import type { Leg } from "../../leg.ts";
+import { amountsByName, type Leg, sumOf, takenOf } from "../../leg.ts";
 import { GROUP_MAX } from "../plan/consume-plan.ts";
 import {
   balanceAt,
@@ -175,7 +174,7 @@ export class Driver {
     const { name, deadline } = group;
     const { shard, atMs } = write;
     const key = this.#states.keyOf(name, shard);
-    if (this.#links.isDue(key)) {
+    if (this.#states.shards.isLinkLate(key.PK, this.#options.timer.nowMs())) {
       await this.#links.check(key, deadline.timeoutMs);
       return group.record({ of: "changed" });
     }

@@ -15,40 +15,28 @@ import type { RecordContext } from "../../../records/record-context.ts";
 import { readShared } from "../../../records/shared-reads.ts";
 import type { Key } from "../../../storage/item.ts";
 import type { LinkOptions } from "../../bucket-consumer.ts";
-import type { Link } from "../../leg.ts";
 import {
   byPolicy,
   effectiveLink,
   hasPolicy,
+  type Link,
   linkChange,
   linkIn,
   linkInRecord,
   linkTests,
   NO_POLICY,
   sameLink,
-} from "../../link.ts";
+} from "../../leg.ts";
 import { decoded, type SeenBucket } from "../plan/seen-bucket.ts";
 import { BUCKET_EXISTS } from "../plan/write-plan.ts";
-import type { CachedStates } from "../state/cached-states.ts";
+import type { CachedStates, YoungBucket } from "../state/cached-states.ts";
 
 /** Indexes lag by less than a second; this is generous. */
 const YOUNG_MS = 2000;
 /** Long after the index has caught up, so that one request does for many. */
 const PAUSE_MS = 30_000;
-/** A process that slept longer, as Lambdas do between calls, compares before it consumes. */
-const LATE_MS = 60_000;
 /** The most buckets to check later; beyond it, the first ones of a pause go unchecked. */
 const YOUNG_MAX = 10_000;
-
-/** A bucket that was young when this process first saw it. */
-interface YoungBucket {
-  readonly key: Key;
-  readonly entityId: string;
-  /** The link that the bucket had. */
-  readonly link: Link;
-  /** When this process first saw it, by the timer. */
-  readonly atMs: number;
-}
 
 export interface LinkCheckOptions {
   readonly timer: Timer;
@@ -59,8 +47,6 @@ export class LinkChecks {
   readonly #context: RecordContext;
   readonly #states: CachedStates;
   readonly #options: LinkCheckOptions | undefined;
-  /** Young buckets by key, in the order in which they were seen. */
-  readonly #young = new Map<string, YoungBucket>();
   readonly #closing = new AbortController();
   #watch: Promise<void> | undefined;
 
@@ -107,23 +93,17 @@ export class LinkChecks {
     if (this.#context.clock() >= bucket.refilledAtMs + YOUNG_MS) return;
     const { entityId } = bucket;
     const { timer } = this.#options;
-    this.#young.set(key.PK, { key, entityId, link: linkIn(bucket), atMs: timer.nowMs() });
-    if (this.#young.size > YOUNG_MAX) this.#young.delete(this.#young.keys().next().value as string);
+    const { young } = this.#states;
+    young.set(key.PK, { key, entityId, link: linkIn(bucket), atMs: timer.nowMs() });
+    if (young.size > YOUNG_MAX) young.delete(young.keys().next().value as string);
     this.#watch ??= this.#watchOver(this.#options).finally(() => {
       this.#watch = undefined;
     });
   }
 
-  /** Returns whether the bucket should have been compared long ago. */
-  isDue(key: Key): boolean {
-    const young = this.#young.get(key.PK);
-    if (young === undefined || this.#options === undefined) return false;
-    return this.#options.timer.nowMs() - young.atMs > LATE_MS;
-  }
-
   /** Compares the bucket with the record. A store that fails is asked next time. */
   async check(key: Key, timeoutMs: number): Promise<void> {
-    const young = this.#young.get(key.PK);
+    const young = this.#states.young.get(key.PK);
     if (young !== undefined) await this.#compareAll([young], timeoutMs);
   }
 
@@ -139,11 +119,11 @@ export class LinkChecks {
 
   /** Compares until nothing is left or the store fails; then a later call starts it again. */
   async #watchOver({ timer, timeoutMs }: LinkCheckOptions): Promise<void> {
-    while (this.#young.size > 0) {
+    while (this.#states.young.size > 0) {
       const begunMs = timer.nowMs();
       await timer.sleep(PAUSE_MS, this.#closing.signal, true);
       const oldMs = Math.max(begunMs, timer.nowMs() - YOUNG_MS);
-      const due = [...this.#young.values()].filter(({ atMs }) => atMs <= oldMs);
+      const due = [...this.#states.young.values()].filter(({ atMs }) => atMs <= oldMs);
       if (this.#isClosed || !(await this.#compareAll(due, timeoutMs))) return;
     }
   }
@@ -159,13 +139,13 @@ export class LinkChecks {
       const records = await store.getMany(keys, { timeoutMs });
       for (const [at, young] of due.entries()) {
         await this.compare(young.key, young, linkInRecord(records[at]), timeoutMs);
-        if (this.#young.get(young.key.PK) === young) this.#young.delete(young.key.PK);
+        if (this.#states.young.get(young.key.PK) === young) this.#states.young.delete(young.key.PK);
       }
       return true;
     } catch (error) {
       // The next acquire will report any other problem of the store.
       if (!(error instanceof RateLimiterUnavailable)) {
-        for (const { key } of due) this.#young.delete(key.PK);
+        for (const { key } of due) this.#states.young.delete(key.PK);
       }
       return false;
     }

@@ -8,7 +8,7 @@
  */
 
 import { invariant } from "../../../domain/check.ts";
-import { effectiveLink, linkIn } from "../../link.ts";
+import { effectiveLink, linkIn } from "../../leg.ts";
 import {
   askedAt,
   balancesAfterEach,

@@ -1,8 +1,7 @@
 /** Plans the write that adjusts one shard after it was consumed from. */
 
 import { invariant } from "../../../domain/check.ts";
-import { amountsByName, consumes, takenOf } from "../../gating.ts";
-import type { BucketConfig } from "../../leg.ts";
+import { amountsByName, type BucketConfig, consumes, takenOf } from "../../leg.ts";
 import { type ConsumePlan, withGates } from "./consume-plan.ts";
 import { planRebase } from "./rebase.ts";
 import { balancesAt, mustRebase, type SeenBucket } from "./seen-bucket.ts";

@@ -10,8 +10,15 @@
 
 import { invariant } from "../../../domain/check.ts";
 import { type ConfigMatch, matchConfig } from "../../config-match.ts";
-import { amountsByName, consumes, fits, softNames, sumOf, takenOf } from "../../gating.ts";
-import type { BucketConfig } from "../../leg.ts";
+import {
+  amountsByName,
+  type BucketConfig,
+  consumes,
+  fits,
+  softNames,
+  sumOf,
+  takenOf,
+} from "../../leg.ts";
 import type { Member, Request, ShardWrite, Step } from "../consume/step.ts";
 import { evaluateRebase, planRebase } from "./rebase.ts";
 import {

@@ -6,8 +6,7 @@ import type { BucketName } from "../../../records/keys.ts";
 import { softStamp, stamped } from "../../../records/python-attributes.ts";
 import type { Value } from "../../../storage/item.ts";
 import { bucketTtl } from "../../bucket-ttl.ts";
-import { takenOf } from "../../gating.ts";
-import type { BucketConfig, Link } from "../../leg.ts";
+import { type BucketConfig, type Link, takenOf } from "../../leg.ts";
 import type { BucketRules } from "../table-traits.ts";
 import { type SeenBucket, UNSHARDED } from "./seen-bucket.ts";
 

@@ -20,8 +20,7 @@ import {
 } from "../../../records/python-attributes.ts";
 import type { LeftOver } from "../../bucket-ttl.ts";
 import { appliesAnyway, sameRate, staleNames } from "../../config-match.ts";
-import { type AmountsByName, amountsByName, fits, takenOf } from "../../gating.ts";
-import type { BucketConfig } from "../../leg.ts";
+import { type AmountsByName, amountsByName, type BucketConfig, fits, takenOf } from "../../leg.ts";
 import type { ConsumePlan, Evaluation } from "./consume-plan.ts";
 import {
   type BalanceAt,

@@ -15,8 +15,7 @@ import { ACQUIRES, attributesOf } from "../../../records/bucket-item.ts";
 import type { Value } from "../../../storage/item.ts";
 import type { Change, Condition, Test } from "../../../storage/item-store.ts";
 import { bucketTtl, coveredMilli, type LeftOver } from "../../bucket-ttl.ts";
-import { type AmountsByName, consumes } from "../../gating.ts";
-import type { BucketConfig } from "../../leg.ts";
+import { type AmountsByName, type BucketConfig, consumes } from "../../leg.ts";
 import type { BucketRules } from "../table-traits.ts";
 import {
   accruedUp,

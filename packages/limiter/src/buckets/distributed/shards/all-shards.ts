@@ -5,9 +5,7 @@
 
 import type { Random } from "../../../base/random.ts";
 import { invariant } from "../../../domain/check.ts";
-import { exceeds, fits, gatesOf } from "../../gating.ts";
-import type { ShardPart } from "../../leg.ts";
-import { effectiveLink, linkIn } from "../../link.ts";
+import { effectiveLink, exceeds, fits, gatesOf, linkIn, type ShardPart } from "../../leg.ts";
 import type {
   History,
   Member,

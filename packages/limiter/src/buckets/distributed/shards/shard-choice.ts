@@ -10,8 +10,7 @@
 import type { Random } from "../../../base/random.ts";
 import { shardRate } from "../../../core/bucket.ts";
 import type { BucketName } from "../../../records/keys.ts";
-import { gatesOf } from "../../gating.ts";
-import type { BucketConfig } from "../../leg.ts";
+import { type BucketConfig, gatesOf } from "../../leg.ts";
 import { isSaturated } from "../plan/writes-meter.ts";
 import { type BucketStates, balancesOf } from "../state/bucket-states.ts";
 

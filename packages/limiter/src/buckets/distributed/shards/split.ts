@@ -12,7 +12,7 @@
 import { shardRate } from "../../../core/bucket.ts";
 import { invariant } from "../../../domain/check.ts";
 import type { StoredLimit } from "../../../records/bucket-item.ts";
-import { linkTests } from "../../link.ts";
+import { linkTests } from "../../leg.ts";
 import { FULL_PYTHON_METER } from "../plan/new-bucket.ts";
 import { moveEpoch } from "../plan/rebase.ts";
 import {

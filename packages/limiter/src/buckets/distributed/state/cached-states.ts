@@ -19,13 +19,26 @@
 
 import { boundedMap } from "../../../base/bounded-map.ts";
 import { invariant } from "../../../domain/check.ts";
-import type { AmountsByName } from "../../gating.ts";
+import type { Key } from "../../../storage/item.ts";
+import type { AmountsByName, Link } from "../../leg.ts";
 import type { SeenBucket } from "../plan/seen-bucket.ts";
 
 const STATES_MAX = 10_000;
 /** The first observations count evenly; later ones have at least this weight. */
 const LEARNING_RATE_MIN = 0.02;
 const NEVER = Number.NEGATIVE_INFINITY;
+/** A process that slept longer, as Lambdas do between calls, compares before it consumes. */
+const LATE_MS = 60_000;
+
+/** A bucket that was young when this process first saw it. */
+export interface YoungBucket {
+  readonly key: Key;
+  readonly entityId: string;
+  /** The link that the bucket had. */
+  readonly link: Link;
+  /** When this process first saw it, by the timer. */
+  readonly atMs: number;
+}
 
 export interface CachedState {
   /** `undefined`: there is no such item. */
@@ -70,9 +83,17 @@ const NO_HABIT: Habit = { fullShare: 1, sightings: 1 };
 export class CachedStates {
   readonly #entries = boundedMap<Entry>(STATES_MAX);
   #changes = 0;
+  /** Buckets whose links wait to be compared, in the order in which they were seen. */
+  readonly young = new Map<string, YoungBucket>();
 
   get(id: string): CachedState | undefined {
     return this.#entries.get(id)?.state;
+  }
+
+  /** Returns whether the link of a bucket should have been compared long ago, by the timer. */
+  isLinkLate(id: string, nowMs: number): boolean {
+    const young = this.young.get(id);
+    return young !== undefined && nowMs - young.atMs > LATE_MS;
   }
 
   /** Returns the number of the last change of this process to the shard; 0 when there was none. */

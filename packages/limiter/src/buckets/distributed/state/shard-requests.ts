@@ -9,9 +9,15 @@ import { refuseInactive } from "../../../records/namespaces/namespace-state.ts";
 import type { RecordContext } from "../../../records/record-context.ts";
 import type { Item, Key, Value } from "../../../storage/item.ts";
 import type { Write } from "../../../storage/item-store.ts";
-import { amountsByName, sumOf } from "../../gating.ts";
-import type { BucketConfig, Link } from "../../leg.ts";
-import { byPolicy, linkInRecord, ownerStamps } from "../../link.ts";
+import {
+  amountsByName,
+  type BucketConfig,
+  byPolicy,
+  type Link,
+  linkInRecord,
+  ownerStamps,
+  sumOf,
+} from "../../leg.ts";
 import type { LinkChecks } from "../consume/link-checks.ts";
 import type { Member, Request, SpreadWrite } from "../consume/step.ts";
 import { acquiresOf } from "../plan/consume-plan.ts";

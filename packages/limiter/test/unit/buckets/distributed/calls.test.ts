@@ -9,8 +9,7 @@
 import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 import { DistributedBucketStore } from "@zae-limiter/limiter/buckets/distributed/distributed-bucket-store.ts";
 import { DYNAMODB_TRAITS } from "@zae-limiter/limiter/buckets/distributed/table-traits.ts";
-import type { BucketConfig } from "@zae-limiter/limiter/buckets/leg.ts";
-import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";
+import { type BucketConfig, UNLINKED } from "@zae-limiter/limiter/buckets/leg.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
 import { casesOf } from "@zae-limiter/test-support/effort.ts";

@@ -11,7 +11,7 @@ import type { SeenBucket } from "@zae-limiter/limiter/buckets/distributed/plan/s
 import { BucketStates } from "@zae-limiter/limiter/buckets/distributed/state/bucket-states.ts";
 import { CachedStates } from "@zae-limiter/limiter/buckets/distributed/state/cached-states.ts";
 import { DYNAMODB_TRAITS } from "@zae-limiter/limiter/buckets/distributed/table-traits.ts";
-import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";
+import { UNLINKED } from "@zae-limiter/limiter/buckets/leg.ts";
 import { configOf } from "@zae-limiter/test-support/table.ts";
 
 export const NOW = 1_800_000_000_000;

@@ -4,7 +4,7 @@
  */
 
 import { setImmediate as tick } from "node:timers/promises";
-import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";
+import { UNLINKED } from "@zae-limiter/limiter/buckets/leg.ts";
 import { shardRate } from "@zae-limiter/limiter/core/bucket.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import { bucketKey } from "@zae-limiter/limiter/records/keys.ts";

@@ -2,8 +2,7 @@
 
 import { Bucket, Build, hourOf } from "@zae-limiter/limiter/buckets/embedded/bucket.ts";
 import { STRIDE } from "@zae-limiter/limiter/buckets/embedded/limit-numbers.ts";
-import type { LimitSource, Link } from "@zae-limiter/limiter/buckets/leg.ts";
-import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";
+import { type LimitSource, type Link, UNLINKED } from "@zae-limiter/limiter/buckets/leg.ts";
 import type { Level, Rate } from "@zae-limiter/limiter/core/bucket.ts";
 
 export const NOW = 1_800_000_000_000;

@@ -5,8 +5,12 @@ import {
   hourStartMs,
   SharedBuilds,
 } from "@zae-limiter/limiter/buckets/embedded/bucket.ts";
-import type { BucketConfig, Leg, Link } from "@zae-limiter/limiter/buckets/leg.ts";
-import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";
+import {
+  type BucketConfig,
+  type Leg,
+  type Link,
+  UNLINKED,
+} from "@zae-limiter/limiter/buckets/leg.ts";
 import { configOf } from "@zae-limiter/test-support/table.ts";
 import { describe, expect, test } from "vitest";
 import { bucketWith, heldIn, limitsIn, limitWith, NOW } from "./bucket-of.ts";

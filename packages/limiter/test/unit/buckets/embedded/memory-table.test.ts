@@ -2,7 +2,7 @@
 
 import { EmbeddedBucketStore } from "@zae-limiter/limiter/buckets/embedded/embedded-bucket-store.ts";
 import { MemoryBucketTable } from "@zae-limiter/limiter/buckets/embedded/memory-table.ts";
-import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";
+import { UNLINKED } from "@zae-limiter/limiter/buckets/leg.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import { expect, test } from "vitest";
 

@@ -6,8 +6,7 @@ import {
 } from "@zae-limiter/limiter/buckets/distributed/consume/cascade.ts";
 import type { ConsumeAnswer } from "@zae-limiter/limiter/buckets/distributed/consume/step.ts";
 import type { SeenBucket } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
-import type { Leg, Link } from "@zae-limiter/limiter/buckets/leg.ts";
-import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";
+import { type Leg, type Link, UNLINKED } from "@zae-limiter/limiter/buckets/leg.ts";
 import { configOf } from "@zae-limiter/test-support/table.ts";
 import { describe, expect, test } from "vitest";
 import { NOW, shardOf, situationOf } from "../known.ts";

@@ -6,8 +6,7 @@ import {
   nextOfLegs,
 } from "@zae-limiter/limiter/buckets/distributed/consume/cascade-steps.ts";
 import type { ConsumeAnswer } from "@zae-limiter/limiter/buckets/distributed/consume/step.ts";
-import type { Leg } from "@zae-limiter/limiter/buckets/leg.ts";
-import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";
+import { type Leg, UNLINKED } from "@zae-limiter/limiter/buckets/leg.ts";
 import { configOf } from "@zae-limiter/test-support/table.ts";
 import { expect, test } from "vitest";
 import { shardOf, situationOf } from "../known.ts";

@@ -1,7 +1,6 @@
 /** The legs of a cascading call on a table: which requests they are, and what is left of them. */
 
-import type { Leg } from "@zae-limiter/limiter/buckets/leg.ts";
-import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";
+import { type Leg, UNLINKED } from "@zae-limiter/limiter/buckets/leg.ts";
 import { RateLimiterUnavailable } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { bucketKey } from "@zae-limiter/limiter/records/keys.ts";
 import { configOf, NAMESPACE, Table } from "@zae-limiter/test-support/table.ts";

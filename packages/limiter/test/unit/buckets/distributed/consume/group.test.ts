@@ -8,7 +8,7 @@ import type {
   ConsumeAnswer,
   StepOutcome,
 } from "@zae-limiter/limiter/buckets/distributed/consume/step.ts";
-import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";
+import { UNLINKED } from "@zae-limiter/limiter/buckets/leg.ts";
 import { RateLimiterUnavailable } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { configOf } from "@zae-limiter/test-support/table.ts";
 import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";

@@ -11,7 +11,7 @@ import {
 } from "@zae-limiter/limiter/buckets/distributed/plan/consume-plan.ts";
 import type { SeenBucket } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
 import { WritePlan } from "@zae-limiter/limiter/buckets/distributed/plan/write-plan.ts";
-import { sumOf } from "@zae-limiter/limiter/buckets/gating.ts";
+import { sumOf } from "@zae-limiter/limiter/buckets/leg.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import { describe, expect, test } from "vitest";
 import { NOW, RULES, requestOf, shardOf } from "../known.ts";

@@ -3,8 +3,7 @@ import {
   newBucket,
 } from "@zae-limiter/limiter/buckets/distributed/plan/new-bucket.ts";
 import { DYNAMODB_TRAITS } from "@zae-limiter/limiter/buckets/distributed/table-traits.ts";
-import type { BucketConfig, LimitSource } from "@zae-limiter/limiter/buckets/leg.ts";
-import { UNLINKED } from "@zae-limiter/limiter/buckets/link.ts";
+import { type BucketConfig, type LimitSource, UNLINKED } from "@zae-limiter/limiter/buckets/leg.ts";
 import { configOf } from "@zae-limiter/test-support/table.ts";
 import { expect, test } from "vitest";
 import { NOW } from "../known.ts";

@@ -18,7 +18,7 @@ import {
   requireEnabled,
   WritePlan,
 } from "@zae-limiter/limiter/buckets/distributed/plan/write-plan.ts";
-import { amountsByName, consumes, exceeds } from "@zae-limiter/limiter/buckets/gating.ts";
+import { amountsByName, consumes, exceeds } from "@zae-limiter/limiter/buckets/leg.ts";
 import { DEBT_MILLI_MAX } from "@zae-limiter/limiter/core/bucket.ts";
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
 import { property } from "@zae-limiter/test-support/property.ts";

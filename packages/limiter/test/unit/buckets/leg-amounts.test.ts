@@ -4,7 +4,7 @@ import {
   overdrawnOf,
   softNames,
   takenOf,
-} from "@zae-limiter/limiter/buckets/gating.ts";
+} from "@zae-limiter/limiter/buckets/leg.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import { expect, test } from "vitest";
 

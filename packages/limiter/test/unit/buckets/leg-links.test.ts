@@ -8,7 +8,7 @@ import {
   ownerStamps,
   sameLink,
   UNLINKED,
-} from "@zae-limiter/limiter/buckets/link.ts";
+} from "@zae-limiter/limiter/buckets/leg.ts";
 import { describe, expect, test } from "vitest";
 import { shardOf } from "./distributed/known.ts";
 
