@@ -21,11 +21,14 @@ export interface TextFile {
 /** A text that needs one of the words: the file, and a part of the line. */
 export type Quote = readonly [path: string, part: string];
 
-/** Reads the files of a folder with an ending, such as `.ts`, without installed packages. */
+/** Folders with files that are installed or built. */
+const FOREIGN = /\/(?:node_modules|dist)\//;
+
+/** Reads the files of a folder with an ending, such as `.ts`, that are written by hand. */
 export function readTexts(root: string, folder: string, ending: string): TextFile[] {
   return readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
     .map((entry) => `${folder}/${entry.replaceAll("\\", "/")}`)
-    .filter((path) => path.endsWith(ending) && !path.includes("/node_modules/"))
+    .filter((path) => path.endsWith(ending) && !FOREIGN.test(path))
     .sort()
     .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
 }
