@@ -48,6 +48,7 @@ const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
   405: "invalid_request_error",
   413: "request_too_large",
   414: "invalid_request_error",
+  431: "invalid_request_error",
   429: "rate_limit_error",
   503: "overloaded_error",
 };

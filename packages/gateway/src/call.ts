@@ -73,6 +73,9 @@ type ForwardedRoute = Extract<Route, { kind: "call" | "count" | "allowed" }>;
 /** What the access log says of a request, as far as it is known. */
 export type CallEntry = { -readonly [Name in keyof AccessEntry]?: AccessEntry[Name] };
 
+/** Node.js drops headers beyond a number, among them how long the body is, and reads on. */
+export const HEADERS_MAX = 200;
+
 const HOW_TO_SEND = 'Send one as "Authorization: Bearer <key>" or as "x-api-key: <key>".';
 const NO_KEY = `The request has no key. ${HOW_TO_SEND}`;
 const BAD_KEY = `The key of the request is not valid: unknown, revoked or expired. ${HOW_TO_SEND}`;
@@ -93,8 +96,12 @@ export async function serveCall(exchange: Exchange): Promise<void> {
   }
 }
 
-/** Refuses a path that is too long to be read closely. */
-function checkLength({ url = "" }: IncomingMessage): void {
+/** Refuses a path that is too long to be read closely, and more headers than are read. */
+function checkLength({ url = "", rawHeaders }: IncomingMessage): void {
+  if (rawHeaders.length > 2 * HEADERS_MAX) {
+    const message = `The request has more than ${HEADERS_MAX} headers.`;
+    throw new Refused(431, "too_many_headers", message, { connection: "close" });
+  }
   if (url.length <= URL_LENGTH_MAX) return;
   const message = `The path has more than ${URL_LENGTH_MAX} characters.`;
   throw new Refused(414, "path_too_long", message);

@@ -35,6 +35,7 @@ const ERROR_BYTES_MAX = 1024 * 1024;
 /** The longest answer that is read on after its client has left. */
 const READ_ON_BYTES_MAX = 64 * 1024 * 1024;
 const BROKEN_OFF = "The answer of the upstream broke off.";
+const COMPRESSED = "The upstream answered with an error that is compressed and cannot be read.";
 const NO_STATUS = "The upstream answered with a status that HTTP does not have.";
 const REDIRECTED = "The upstream answered with a redirect, which this gateway does not follow.";
 const NOTHING = new Uint8Array(0);
@@ -115,6 +116,9 @@ async function handOnError(
   if (status < 200 || status > 599) throw new Refused(502, "api_error", NO_STATUS);
   if (status < 400) throw new Refused(502, "api_error", REDIRECTED);
   if (text === undefined) throw new Refused(502, "api_error", BROKEN_OFF);
+  const { "content-encoding": encoding = "identity" } = answer.headers;
+  // The provider's key could not be found in it.
+  if (encoding !== "identity") throw new Refused(status, "api_error", COMPRESSED);
   const { key } = model.upstream;
   const body = key === undefined ? text : text.replaceAll(key, HIDDEN);
   const headers = headersFor(exchange, model, metered, answer);

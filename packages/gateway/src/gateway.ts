@@ -13,7 +13,7 @@ import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import type { AccessLog } from "./access-log.ts";
 import type { Provider } from "./answers.ts";
 import { BackgroundResponses } from "./background.ts";
-import { type CallEntry, type CallSetup, serveCall } from "./call.ts";
+import { type CallEntry, type CallSetup, HEADERS_MAX, serveCall } from "./call.ts";
 import { GatewayMetrics } from "./gateway-metrics.ts";
 import { KeyLookup } from "./key-lookup.ts";
 import { hashOf } from "./keys.ts";
@@ -54,7 +54,6 @@ export interface GatewayOptions {
 const HUNG_UP = 499;
 const HEALTH_PATH = "/healthz";
 const METRICS_PATH = "/metrics";
-const HEADERS_MAX = 200;
 const HEADER_BYTES_MAX = 32 * 1024;
 const REQUEST_ID_BYTES = 12;
 
@@ -121,7 +120,7 @@ export class Gateway {
     };
     const bounds = { maxHeaderSize: HEADER_BYTES_MAX };
     this.#server = createServer(bounds, (request, response) => this.#receive(request, response));
-    this.#server.maxHeadersCount = HEADERS_MAX;
+    this.#server.maxHeadersCount = HEADERS_MAX + 1;
   }
 
   static async start(options: GatewayOptions): Promise<Gateway> {

@@ -18,12 +18,14 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
   "transfer-encoding",
   "upgrade",
 ]);
-/** Headers of requests that the gateway sets or answers itself. */
+/** Headers of requests that the gateway sets or answers itself, or that replace its path. */
 const SET_FOR_UPSTREAM: ReadonlySet<string> = new Set([
   "host",
   "content-length",
   "accept-encoding",
   "expect",
+  "x-original-url",
+  "x-rewrite-url",
 ]);
 /** Words in names of headers that carry credentials, or choose an account of the provider. */
 const CREDENTIAL_WORDS: ReadonlySet<string> = new Set(
@@ -35,8 +37,10 @@ const CREDENTIAL_WORDS: ReadonlySet<string> = new Set(
 const NO_CREDENTIALS: ReadonlySet<string> = new Set(["idempotency-key"]);
 /** Words in names of headers that tell a client about the account of the provider. */
 const ACCOUNT_WORDS: ReadonlySet<string> = new Set(
-  "ratelimit organization project account cookie authenticate".split(" "),
+  "organization project account cookie authenticate".split(" "),
 );
+/** Names of headers about the limits of the account; Mistral has `x-ratelimitbysize-…`. */
+const ACCOUNT_LIMITS = /rate-?limit|^anthropic-priority-/;
 
 /** Returns the key that a client sends, in the way of OpenAI or of Anthropic. */
 export function clientKey(headers: IncomingHttpHeaders): string | undefined {
@@ -80,7 +84,8 @@ export function clientHeaders(
   const listed = listedIn(headers.connection);
   const kept: OutgoingHttpHeaders = {};
   for (const [name, value] of Object.entries(headers)) {
-    if (HOP_BY_HOP.has(name) || listed.has(name) || hasWord(name, ACCOUNT_WORDS)) continue;
+    if (HOP_BY_HOP.has(name) || listed.has(name)) continue;
+    if (hasWord(name, ACCOUNT_WORDS) || ACCOUNT_LIMITS.test(name)) continue;
     if (key !== undefined && String(value).includes(key)) continue;
     kept[name] = value;
   }

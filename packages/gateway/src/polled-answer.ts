@@ -3,7 +3,7 @@
 import type { AnswerMeter } from "@zae-limiter/limiter/llm/answer-meter.ts";
 import { responses } from "@zae-limiter/limiter/llm/formats/openai.ts";
 import type { MeteredCall } from "@zae-limiter/limiter/llm/metered-call.ts";
-import { fieldsOf, type KnownUsage } from "@zae-limiter/limiter/llm/usage.ts";
+import { fieldsOf, type KnownUsage, totalOf } from "@zae-limiter/limiter/llm/usage.ts";
 
 /** A longer answer is handed on without being read: its call keeps its reserve. */
 const READ_BYTES_MAX = 64 * 1024 * 1024;
@@ -31,7 +31,9 @@ export class PolledAnswer implements AnswerMeter {
   async finish(): Promise<{ rest: Uint8Array }> {
     await this.#metered.keepEstimate();
     const usage = this.#bytes <= READ_BYTES_MAX ? this.#usage() : undefined;
-    if (usage?.output !== undefined) await this.#settle(usage);
+    // Some servers send zeros until they know better.
+    const isKnown = usage?.input !== undefined && usage.output !== undefined && totalOf(usage) > 0;
+    if (isKnown) await this.#settle(usage);
     return { rest: NOTHING };
   }
 

@@ -101,20 +101,21 @@ function pathAt(url: string): number {
 
 /** Returns the route of an API whose tokens are counted; `undefined` for any other path. */
 function countedRoute(method: string, path: string): Route | undefined {
-  if (path === MODELS) return withMethod("GET", method, { kind: "models", path });
-  if (path.startsWith(`${MODELS}/`)) {
-    const model = decoded(path.slice(MODELS.length + 1));
+  const plain = withoutAzure(path);
+  if (plain === MODELS) return withMethod("GET", method, { kind: "models", path });
+  if (plain.startsWith(`${MODELS}/`)) {
+    const model = decoded(plain.slice(MODELS.length + 1));
     return withMethod("GET", method, { kind: "models", model, path });
   }
-  if (path.startsWith(RESPONSES) && PLAIN_ID.test(path.slice(RESPONSES.length))) {
-    const id = path.slice(RESPONSES.length);
+  if (plain.startsWith(RESPONSES) && PLAIN_ID.test(plain.slice(RESPONSES.length))) {
+    const id = plain.slice(RESPONSES.length);
     // Its subpaths, such as `compact` of a POST, are other APIs.
     if (method === "GET") return { kind: "response", id, path };
     return undefined;
   }
   if (path === COUNT_TOKENS) return withMethod("POST", method, { kind: "count", path });
   const azure = deploymentIn(path);
-  const format = FORMATS.get(azure === undefined ? withoutAzure(path) : azure.rest);
+  const format = FORMATS.get(azure?.rest ?? plain);
   if (format === undefined) return undefined;
   if (azure === undefined) return withMethod("POST", method, { kind: "call", format, path });
   const { deployment, rest } = azure;

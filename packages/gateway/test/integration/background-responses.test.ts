@@ -72,6 +72,31 @@ test("a response that ended without usage keeps its reserve", async () => {
   expect(await stage.consumed()).toEqual({ rpm: 2, tpm: 5010 });
 });
 
+test("a response that ended with a usage of zeros keeps its reserve", async () => {
+  await startResponse();
+  const usage = { input_tokens: 0, output_tokens: 0 };
+  stage.upstream.replyWith(json({ ...queued, status: "completed", usage }));
+  expect((await stage.ask(`${RESPONSES}/resp_1`)).status).toBe(200);
+  expect(await stage.consumed()).toEqual({ rpm: 2, tpm: 5010 });
+});
+
+test("a response that states only its output keeps the reserve of its input", async () => {
+  await startResponse();
+  const usage = { output_tokens: 87 };
+  stage.upstream.replyWith(json({ ...queued, status: "completed", usage }));
+  expect((await stage.ask(`${RESPONSES}/resp_1`)).status).toBe(200);
+  expect(await stage.consumed()).toEqual({ rpm: 2, tpm: 5010 });
+});
+
+test("a response that was made by a path of Azure is read by that path", async () => {
+  stage.upstream.replyWith(json(queued));
+  expect((await stage.ask("/openai/v1/responses", asked)).status).toBe(200);
+  stage.upstream.replyWith(json(responsesAnswer));
+  expect((await stage.ask("/openai/v1/responses/resp_1")).status).toBe(200);
+  expect(stage.upstream.arrived[0]?.path).toBe("/v1/openai/v1/responses/resp_1");
+  expect(await stage.consumed()).toEqual({ rpm: 2, tpm: 107 });
+});
+
 test("a gateway may refuse background responses", async () => {
   await stage.restart({ background: "refuse" });
   const answer = await stage.ask(RESPONSES, asked);

@@ -135,6 +135,24 @@ test.each([
   expect(upstream.arrived).toHaveLength(0);
 });
 
+test("a request with more than 200 headers is a 431: Node.js would drop the rest of them", async () => {
+  const more = Array.from({ length: 200 }, (_, at) => [`x-${at}`, "a"]);
+  const many = { host: "a", ...Object.fromEntries(more) };
+  const { status, body } = await ask(CHAT, JSON.stringify(asked), many);
+  expect([status, JSON.parse(body).error.code]).toEqual([431, "too_many_headers"]);
+  expect(upstream.arrived).toHaveLength(0);
+});
+
+test("an error that is compressed without being asked for is handed on in words", async () => {
+  upstream.replyWith((_, response) => {
+    response.writeHead(400, { "content-encoding": "gzip", "content-type": "application/json" });
+    response.end(gzipSync('{"error":{"message":"Incorrect API key: sk-real-provider-key"}}'));
+  });
+  const { status, body } = await ask(CHAT, JSON.stringify(asked));
+  expect(status).toBe(400);
+  expect(JSON.parse(body).error.message).toContain("compressed");
+});
+
 test("a client that hangs up while it sends its body is counted as such, without a warning", async () => {
   const warned = vi.spyOn(process, "emitWarning");
   const request = opened(CHAT, { "content-length": "100" });

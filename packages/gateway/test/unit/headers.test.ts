@@ -67,6 +67,16 @@ test("the upstream gets its own key and host, and what is about the request itse
   expect(JSON.stringify(none)).not.toContain("zael-client");
 });
 
+test("headers by which a server may read another path than that of the request stay here", () => {
+  const headers = { "x-original-url": "/v1/files", "x-rewrite-url": "/v1/files", "x-a": "1" };
+  expect(Object.keys(upstreamHeaders(headers, openai, "zael-client", 2))).not.toContain(
+    "x-original-url",
+  );
+  expect(Object.keys(upstreamHeaders(headers, openai, "zael-client", 2))).not.toContain(
+    "x-rewrite-url",
+  );
+});
+
 test("headers that the connection names stay here, and those of the gateway do not", () => {
   const headers = {
     "x-a": "1",
@@ -91,6 +101,9 @@ test("the client gets nothing about the provider's account, and nothing hop by h
     "set-cookie": ["a=b"],
     "x-ratelimit-limit-requests": "9",
     "anthropic-ratelimit-tokens-remaining": "9",
+    "x-ratelimitbysize-remaining-month": "9",
+    "x-rate-limit-remaining": "9",
+    "anthropic-priority-input-tokens-remaining": "9",
     "anthropic-organization-id": "org-1",
     "openai-organization": "org-1",
     "openai-project": "proj-1",

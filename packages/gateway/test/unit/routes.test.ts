@@ -54,6 +54,12 @@ describe("calls that are counted", () => {
       id: "resp_1",
       path: "/responses/resp_1?include=a",
     });
+    expect(route("GET", "/openai/v1/models")).toMatchObject({ kind: "models" });
+    expect(route("GET", "/openai/responses/resp_1?api-version=1")).toEqual({
+      kind: "response",
+      id: "resp_1",
+      path: "/openai/responses/resp_1?api-version=1",
+    });
     expect(route("DELETE", "/v1/responses/resp_1")).toBe(404);
     expect(route("DELETE", "/v1/models/ft:a")).toBe(405);
   });
