@@ -13,7 +13,7 @@ import type { AccessEntry } from "./access-log.ts";
 import { answerTo, NotGrantedError, type Provider, Refused, send } from "./answers.ts";
 import type { BackgroundResponses } from "./background.ts";
 import { forward, type GrantedCall } from "./forwarding.ts";
-import { clientKey, limitHeaders } from "./headers.ts";
+import { clientKey, limitHeaders, REQUEST_ID } from "./headers.ts";
 import type { FoundKey } from "./key-lookup.ts";
 import { modelNameProblem } from "./models/model-names.ts";
 import type { IsAllowed, Models, ResolvedModel } from "./models/models.ts";
@@ -83,6 +83,7 @@ const TOO_MANY = "Too many requests with unknown keys came from this address. Tr
 
 /** Serves one request: answers it, and ends its lease whatever happens. Never rejects. */
 export async function serveCall(exchange: Exchange): Promise<void> {
+  exchange.response.setHeader(REQUEST_ID, exchange.requestId);
   try {
     checkLength(exchange.request);
     const key = await identify(exchange);

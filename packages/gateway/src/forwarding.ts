@@ -142,7 +142,7 @@ async function textOf(answer: IncomingMessage): Promise<string | undefined> {
 }
 
 function headersFor(
-  { setup, provider, requestId }: Exchange,
+  { setup, provider }: Exchange,
   { upstream }: ResolvedModel,
   metered: MeteredCall,
   answer: IncomingMessage,
@@ -150,7 +150,6 @@ function headersFor(
   return {
     ...clientHeaders(answer.headers, upstream),
     ...limitHeaders(metered.statuses, setup.clock(), provider),
-    "x-gateway-request-id": requestId,
   };
 }
 

@@ -42,6 +42,9 @@ const ACCOUNT_WORDS: ReadonlySet<string> = new Set(
 /** Names of headers about the limits of the account; Mistral has `x-ratelimitbysize-…`. */
 const ACCOUNT_LIMITS = /rate-?limit|^anthropic-priority-/;
 
+/** Carries the id of a request in the access log; an upstream may be a gateway, too. */
+export const REQUEST_ID = "x-gateway-request-id";
+
 /** Returns the key that a client sends, in the way of OpenAI or of Anthropic. */
 export function clientKey(headers: IncomingHttpHeaders): string | undefined {
   const { authorization = "", "x-api-key": given } = headers;
@@ -84,7 +87,7 @@ export function clientHeaders(
   const listed = listedIn(headers.connection);
   const kept: OutgoingHttpHeaders = {};
   for (const [name, value] of Object.entries(headers)) {
-    if (HOP_BY_HOP.has(name) || listed.has(name)) continue;
+    if (HOP_BY_HOP.has(name) || listed.has(name) || name === REQUEST_ID) continue;
     if (hasWord(name, ACCOUNT_WORDS) || ACCOUNT_LIMITS.test(name)) continue;
     if (key !== undefined && String(value).includes(key)) continue;
     kept[name] = value;

@@ -22,6 +22,8 @@ const BYTES_MAX = 16 * 1024 * 1024;
 const LABEL_LENGTH_MAX = 200;
 /** The largest page of Anthropic's list. */
 const PAGE_SIZE = 1000;
+/** The last second that a date can have. */
+const TIME_MAX = 8.64e12;
 const ANTHROPIC_VERSION = "2023-06-01";
 
 /** Returns whether the gateway may ask for the list: clients' own keys are not for that. */
@@ -122,6 +124,11 @@ export function modelOf(entry: unknown): ListedModel | undefined {
   return {
     id,
     ...(typeof label === "string" ? { label: label.slice(0, LABEL_LENGTH_MAX) } : {}),
-    ...(Number.isSafeInteger(seconds) ? { created: seconds as number } : {}),
+    ...(isTime(seconds) ? { created: seconds } : {}),
   };
+}
+
+/** Whether a number can be a time in epoch seconds; some upstreams have other units. */
+function isTime(seconds: unknown): seconds is number {
+  return Number.isInteger(seconds) && (seconds as number) >= 0 && (seconds as number) <= TIME_MAX;
 }

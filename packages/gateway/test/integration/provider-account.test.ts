@@ -106,6 +106,18 @@ test("a path that the operator has opened counts as a request, and by the usage 
   expect(await stage.consumed()).toEqual({ rpm: 2, tpm: 12 });
 });
 
+test("every answer, also a refusal, has the id that the access log has", async () => {
+  stage.upstream.replyWith(json(chatAnswer));
+  const answers = [
+    await stage.ask("/v1/chat/completions", { model: Stage.MODEL, messages: [] }),
+    await stage.ask("/v1/files"),
+    await stage.ask("/v1/models"),
+  ];
+  const ids = answers.map(({ headers }) => headers.get("x-gateway-request-id") ?? "");
+  for (const id of ids) expect(id).toMatch(/^req_[\w-]{16}$/);
+  expect(new Set(ids).size).toBe(3);
+});
+
 test("counting tokens is one request without tokens", async () => {
   stage.upstream.replyWith(json({ input_tokens: 2095 }));
   const answer = await stage.ask("/v1/messages/count_tokens", { ...body, model: "claude-test" });

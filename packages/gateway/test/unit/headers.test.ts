@@ -110,6 +110,7 @@ test("the client gets nothing about the provider's account, and nothing hop by h
     "www-authenticate": "Bearer",
     "transfer-encoding": "chunked",
     "x-echo": "key=sk-real",
+    "x-gateway-request-id": "of another gateway",
   };
   expect(clientHeaders(headers, openai)).toEqual(kept);
 });
