@@ -59,7 +59,7 @@ export interface AcquireRequest<Names extends string = string> {
   readonly also?: readonly AlsoRequest<Names>[] | undefined;
   /** Instead of the stored limits, for this call. */
   readonly limits?: readonly LimitInput[] | undefined;
-  /** What this call does while the store cannot answer; overrides the limiter and the store. */
+  /** The policy while the store cannot answer; overrides those of the limiter and the store. */
   readonly onUnavailable?: OnUnavailable | undefined;
   /** 0 (default): refuse at once; above: wait in the queue, up to that long. */
   readonly maxWaitSeconds?: number | undefined;
@@ -67,7 +67,7 @@ export interface AcquireRequest<Names extends string = string> {
   readonly signal?: AbortSignal | undefined;
   /** For `run`: how the lease ends when the work throws. Default `rollback`. */
   readonly onError?: OnError | undefined;
-  /** What a name in `consume` does that the entity has no limit for. Default `error`. */
+  /** How a name in `consume` is treated that the entity has no limit for. Default `error`. */
   readonly missingLimits?: MissingLimits | undefined;
 }
 

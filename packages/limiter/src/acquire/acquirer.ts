@@ -100,7 +100,7 @@ export class Acquirer implements LeaseHost {
       : this.#decidedNow(outcome, request, acquireId);
   }
 
-  /** Apart from `tryNow`, in which the function would cost every acquire an allocation. */
+  // Not inside `tryNow`, in which the closure would cost every acquire an allocation.
   #decidedLater(
     outcome: Promise<Outcome | undefined>,
     request: AcquireRequest,
@@ -286,7 +286,7 @@ export class Acquirer implements LeaseHost {
     this.#options.refunded(bucket, tokens);
   }
 
-  /** With `allow` a failed adjustment is a warning instead of an error of the call. */
+  /** Warns and returns true under `allow`; false: the caller must throw the cause. */
   adjustmentFailed(request: LeaseTarget, cause: unknown): boolean {
     if (this.#isBlocking(request)) return false;
     this.warnNotAdjusted(request, cause);

@@ -25,7 +25,7 @@ export interface AnnouncerOptions {
   readonly onWarning: ((warning: LimiterWarning) => void) | undefined;
 }
 
-/** Apart from `hasListeners`, so that both are short enough to be compiled into every acquire. */
+// Not inside `hasListeners`, so that both are short enough to be inlined into every acquire.
 function isWatched(): boolean {
   return eventChannel.hasSubscribers || acquireStart.hasSubscribers;
 }

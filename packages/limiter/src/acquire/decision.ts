@@ -72,7 +72,7 @@ export type NamedDecision<Names extends string> =
  * ```
  */
 export class Refusal {
-  /** Always `false`, to tell a refusal from a grant. */
+  /** Always `false`, to distinguish a refusal from a grant. */
   readonly granted = false;
   #statuses: readonly LimitStatus[] | Seen;
   readonly #shownAtMs: number | undefined;
@@ -146,7 +146,7 @@ function thrown({ statuses }: Refusal): never {
   throw new RateLimitExceeded(statuses);
 }
 
-/** Whether an answer is still to come. A field tells faster than a walk along the prototypes. */
+/** Whether the answer is still pending. Reading a field is faster than `instanceof Promise`. */
 export function isUndecided<T>(
   answer: { readonly granted: boolean } | Promise<T>,
 ): answer is Promise<T> {

@@ -1,10 +1,10 @@
 /**
  * Events of a limiter. Nothing is computed without a listener.
  *
- * A limiter hears of its own calls: what was acquired, rejected, degraded and restored. Splits and
- * warnings belong to buckets, so all limiters of the namespace on this repository hear of them.
- * Requests belong to the store, so all limiters on it hear of them, whichever namespace they are
- * for, and also of those the repository makes for itself.
+   * A limiter reports its own calls: what was acquired, rejected, degraded and restored. Splits and
+   * warnings belong to buckets, so all limiters of the namespace on this repository report them.
+   * Requests belong to the store, so all limiters on it report them, whichever namespace they are
+   * for, and also those the repository makes for itself.
  */
 
 import type { BucketWarning } from "../buckets/bucket-warning.ts";
@@ -62,10 +62,10 @@ export type LimiterEvent =
    * there it is records alone that are asked for.
    */
   | { readonly type: "call"; readonly call: StoreCall }
-  /** On the channel only: what `onWarning` is told, or else the process. */
+  /** On the channel only: a warning, which `onWarning` or else the process also receives. */
   | { readonly type: "warning"; readonly warning: LimiterWarning };
 
-/** What events of an acquire, or of `consume` of a lease, have in common. */
+/** Fields that all events of an acquire, or of `consume` of a lease, share. */
 interface AcquireFacts {
   /** Names the acquire, also in the events of its lease; unique among processes. */
   readonly acquireId: string | undefined;
@@ -111,10 +111,10 @@ export type AcquireEvent =
   /** The store could not answer, and the call threw. */
   | (AcquireFacts & { readonly type: "unavailable"; readonly cause: unknown });
 
-/** Something went wrong that no error could tell, because the call itself was answered. */
+/** A problem that no error could report, because the call itself was answered. */
 export type LimiterWarning = BucketWarning | LeaseWarning | RecordWarning;
 
-/** What went wrong with the amounts of a lease. */
+/** A problem with the amounts of a lease. */
 export type LeaseWarning =
   | {
       readonly kind: "adjustment_failed";
@@ -129,7 +129,7 @@ export type LeaseWarning =
       readonly resource: string;
       readonly limitName: string;
       readonly operation: "adjust" | "release" | "settle";
-      /** What was given. */
+      /** The amount as the caller passed it. */
       readonly amount: unknown;
     };
 

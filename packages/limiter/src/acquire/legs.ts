@@ -107,7 +107,7 @@ export class Legs {
   readonly #buckets: BucketStore;
   readonly #clock: Clock;
   readonly #missingLimits: MissingLimits | undefined;
-  /** By bucket: the Python library may let an entity cascade for one resource, not for another. */
+  /** Keyed by bucket: in the Python library, an entity may cascade for some resources only. */
   readonly #links = boundedMap<CachedLink>(LINKS_MAX);
 
   constructor(

@@ -15,11 +15,11 @@ import type { LimiterEvent, LimiterWarning } from "./events.ts";
 
 /** Options of a limiter. */
 export interface RateLimiterOptions {
-  /** What acquires do while the store cannot answer; overrides the stored setting. */
+  /** The policy of acquires while the store cannot answer; overrides the stored setting. */
   readonly onUnavailable?: OnUnavailable;
-  /** `false`: look at each bucket before consuming. A read more per acquire. Default true. */
+  /** `false`: read each bucket before consuming, at one more read per acquire. Default true. */
   readonly speculativeWrites?: boolean;
-  /** What a name in `consume` does that the entity has no limit for. Default `error`. */
+  /** How a name in `consume` is treated that the entity has no limit for. Default `error`. */
   readonly missingLimits?: MissingLimits;
   /** Called with everything that happens. */
   readonly events?: (event: LimiterEvent) => void;

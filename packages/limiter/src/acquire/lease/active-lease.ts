@@ -62,7 +62,7 @@ export class ActiveLease implements Lease {
   }
 
   /**
-   * What it was granted for, and what it holds.
+    * The call it was granted for, and its holdings.
    *
    * @internal
    */

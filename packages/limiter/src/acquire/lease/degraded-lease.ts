@@ -36,7 +36,7 @@ export class DegradedLease implements Lease {
     this.#check("settle", amounts);
   }
 
-  /** The part of a resource does nothing, like the lease itself. */
+  /** Returns the lease itself: the part of a resource counts nothing either. */
   of(_resource: string): ResourceLease {
     return this;
   }
@@ -65,7 +65,7 @@ export class DegradedLease implements Lease {
     return inspected("Lease", { state, degraded, consumed }, style);
   }
 
-  /** Nothing is counted, so nothing is reported either. */
+  /** Validates amounts without a warning: nothing is counted, so nothing is reported either. */
   #check(operation: string, amounts: SettledAmounts): void {
     this.#refuseEnded();
     readCorrections(operation, amounts ?? {}, 1, () => {});

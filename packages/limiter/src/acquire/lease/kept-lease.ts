@@ -1,6 +1,6 @@
 /**
- * What an ended lease has consumed, as JSON: any process can correct it later, as the lease itself
- * would have done.
+  * Consumption of an ended lease as JSON: any process can correct it later, as the lease itself
+  * would have done.
  */
 
 import type { LimitSource } from "../../buckets/leg.ts";
@@ -21,7 +21,7 @@ export type KeptLease = {
   readonly holdings: readonly KeptHolding[];
 };
 
-/** What the lease holds of one shard of one bucket, in milli-tokens aligned with the limits. */
+/** A holding in one shard of one bucket, in milli-tokens aligned with the limits. */
 type KeptHolding = {
   readonly entityId: string;
   readonly resource: string;

@@ -1,4 +1,4 @@
-/** What a lease holds of one resource, and how it is corrected. */
+/** The part of a lease that belongs to one resource, and its corrections. */
 
 import { checkInteger, TOKENS_MAX } from "../../domain/check.ts";
 import { ValidationError } from "../../domain/errors/errors.ts";
@@ -25,9 +25,9 @@ import type { LeaseHost, LeaseTarget } from "./lease-host.ts";
 
 type Correction = "adjust" | "release" | "settle";
 
-/** What a part may do with its lease. One for all leases: functions per lease would cost more. */
+/** Access of a part to its lease. One for all leases: functions per lease would cost more. */
 export interface PartAccess<L> {
-  /** Returns the holdings of all resources; a part looks at its own. */
+  /** Returns the holdings of all resources; a part selects its own. */
   holdings(lease: L): readonly Holding[];
   refuseEnded(lease: L): void;
   /** Consumes more from a part; false: passed uncounted. */
@@ -108,7 +108,7 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
     return holdings.filter((holding) => holding.resource === resource);
   }
 
-  /** The one of the entity itself that was consumed from first. */
+  /** Returns the holding of the entity itself that was consumed from first. */
   #own(): Holding {
     return this.#holdings()[0] as Holding;
   }
@@ -137,7 +137,7 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
     }
   }
 
-  /** All amounts are checked before any of them is applied. */
+  /** Checks all amounts before it applies any of them. */
   #adjust(operation: "adjust" | "release", amounts: Amounts, sign: 1 | -1): void {
     const deltas = new Map<string, number>();
     for (const [name, amount] of this.#read(operation, amounts, sign)) {
@@ -169,8 +169,8 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
   }
 
   /**
-   * What the caller has used of a limit, in tokens: of the entity itself, or of the first ancestor
-   * that has the limit where the entity has none. `undefined` where a missing limit is ignored.
+     * Returns the tokens of a limit that the caller has used: of the entity itself, or of the first
+     * ancestor that has the limit where the entity has none. `undefined`: none of them has it.
    */
   #used(name: string): number | undefined {
     const holdings = this.#holdings();

@@ -1,6 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
-/** What a grant returns: the right to use what was consumed, and to correct it afterwards. */
+/** The result of a grant: the right to use what was consumed, and to correct it afterwards. */
 
 import type { LimitStatus } from "../../domain/limit-status.ts";
 import type { Amounts } from "../acquire-request.ts";
@@ -37,9 +37,9 @@ export interface ResourceLease<Names extends string = string> {
   readonly bypassed: boolean;
   /** Consumes more, with the same check against the store; throws `RateLimitExceeded`. */
   consume(amounts: Amounts<Names>): Promise<void>;
-  /** + used more, - used less. Never refused, may go into debt; written at commit. */
+  /** Adds to what was used (negative: less). Never refused, may go into debt; written at commit. */
   adjust(amounts: Amounts<Names>): void;
-  /** `adjust` with the sign turned. */
+  /** Adjusts by the amounts with the opposite sign. */
   release(amounts: Amounts<Names>): void;
   /**
    * Sets the final amounts: `settle({ tpm: 730 })` is `adjust({ tpm: 730 - consumed })`.
@@ -49,7 +49,7 @@ export interface ResourceLease<Names extends string = string> {
 }
 
 /**
- * What a grant returns until it is committed or rolled back.
+  * The result of a grant, open until it is committed or rolled back.
  *
  * Commit or roll back each lease once; `run` and `await using` do it for you. The net consumption
  * of a lease never goes below zero. In `adjust`, `release` and `settle` fractions round to the
@@ -76,7 +76,7 @@ export interface Lease<Names extends string = string> extends ResourceLease<Name
   readonly degraded: boolean;
   /** The resources of the acquire: its own first, then those of `also`. */
   readonly resources: readonly string[];
-  /** The part of one resource; the methods of the lease itself mean the first one. */
+  /** Returns the part of one resource; the methods of the lease itself apply to the first one. */
   of(resource: string): ResourceLease<Names>;
   /** Writes what was adjusted so far, for long streams. */
   flush(): Promise<void>;

@@ -1,4 +1,4 @@
-/** What a queue of waiters knows: the last answer of the store, and the refunds since. */
+/** The cached state of a queue of waiters: the last answer of the store, and the refunds since. */
 
 import { accruedMilli, retryAfterMs } from "../../core/bucket.ts";
 import { floorDiv } from "../../core/integers.ts";
@@ -19,7 +19,7 @@ interface Answer {
   readonly seenAtMs: number;
   /** When the store showed the oldest state that the answer goes by. */
   readonly shownAtMs: number;
-  /** What this process has refunded since, by bucket and limit. */
+  /** Tokens this process has refunded since, by bucket and limit. */
   readonly refunded: Map<string, number>;
 }
 
@@ -45,7 +45,7 @@ export class QueueState {
     return ageMs < 0 || ageMs >= KNOWN_MS;
   }
 
-  /** All refunds so far: a request that asks now may not see later ones in its answer. */
+  /** Returns all refunds so far; the answer to a request that asks now may lack later ones. */
   given(): AmountsByName {
     return new Map(this.#given);
   }
@@ -67,8 +67,8 @@ export class QueueState {
   }
 
   /**
-   * Records an answer to a request that asked after the refunds `before`. A call for several
-   * resources tells the queue about the one that it is for.
+    * Records an answer to a request that asked after the refunds `before`. Of a call for several
+    * resources only the statuses of the queue's own resource are recorded.
    */
   know(
     all: readonly LimitStatus[],

@@ -51,7 +51,7 @@ export class WaiterLanes<W extends Laned> {
     return this.#lanes.size;
   }
 
-  /** The first of the lane that a waiter belongs to, whether or not it is still there. */
+  /** Returns the first of the lane that a waiter belongs to, even if the waiter has left it. */
   nextOf(waiter: W): W | undefined {
     return this.#lanes.get(laneOf(waiter))?.first;
   }
@@ -97,7 +97,7 @@ export function addAmounts(sums: Map<string, number>, amounts: AmountsByName, si
   for (const [name, amount] of amounts) sums.set(name, (sums.get(name) ?? 0) + sign * amount);
 }
 
-/** The names of the limits that a waiter consumes. */
+/** Returns the names of the limits that a waiter consumes, joined: the key of its lane. */
 function laneOf({ request }: Laned): string {
   const { amounts } = request;
   if (amounts.size === 1) for (const [name, amount] of amounts) return amount > 0 ? name : "";
@@ -128,7 +128,7 @@ interface Place<W> {
   behind: Place<W> | undefined;
 }
 
-/** Waiters by their tickets. The first one comes and goes without a look at those behind it. */
+/** Keeps waiters ordered by ticket. The first one is added and removed without a search. */
 export class WaiterQueue<W extends Ticketed> implements Iterable<W> {
   readonly #places = new Map<W, Place<W>>();
   #first: Place<W> | undefined;
@@ -142,7 +142,7 @@ export class WaiterQueue<W extends Ticketed> implements Iterable<W> {
     return this.#first?.waiter;
   }
 
-  /** A newcomer is the last one; a waiter that comes back is nearly always the first one. */
+  /** Searches from the end: a newcomer is last. A waiter that returns is nearly always first. */
   add(waiter: W): void {
     let ahead = this.#last;
     if (this.#first !== undefined && waiter.ticket < this.#first.waiter.ticket) ahead = undefined;

@@ -1,7 +1,7 @@
 /**
- * Waiting of a call for several resources. It stands in one queue at a time: that of the resource
- * it must wait for longest. When another resource turns out to be scarcer, it goes to that queue,
- * so that it holds up no call that needs only the first.
+  * Waiting of a call for several resources. It is in one queue at a time: that of the resource it
+  * must wait for longest. When another resource turns out to be scarcer, it moves to that queue, so
+  * that it holds up no call that needs only the first.
  */
 
 import type { Timer } from "../../base/time.ts";
@@ -9,10 +9,10 @@ import type { CheckedRequest } from "../acquire-request.ts";
 import type { Refusal } from "../decision.ts";
 import { isTooLate } from "./waiting-queue.ts";
 
-/** Where two resources are scarcer in turns, the call rests between two queues. */
+/** Longest rest between two queues, when two resources are scarcer in turns, in milliseconds. */
 const REST_MS_MAX = 1000;
 
-/** The resource of a call that a refusal makes it wait for longest. */
+/** Returns the resource that a refused call must wait for longest. */
 export function scarcestOf(refusal: Refusal): string | undefined {
   let [longest, resource]: [number, string | undefined] = [-1, undefined];
   for (const status of refusal.violations) {
@@ -23,13 +23,16 @@ export function scarcestOf(refusal: Refusal): string | undefined {
   return resource;
 }
 
-/** The part of a request that is about one of its resources, to stand in the queue of that one. */
+/** Returns the request as it waits in the queue of one of its resources. */
 function partOf(request: CheckedRequest, resource: string, maxWaitMs: number): CheckedRequest {
   const other = request.also.find((part) => part.resource === resource);
   return { ...request, maxWaitMs, ...other };
 }
 
-/** `stand` waits in the queue of one resource, and returns when another one is scarcer. */
+/**
+ * Waits until the call is granted or too late. The last argument waits in the queue of one
+ * resource, and returns when another one is scarcer.
+ */
 export async function waitForSeveral<Grant extends { readonly granted: true }>(
   timer: Timer,
   request: CheckedRequest,

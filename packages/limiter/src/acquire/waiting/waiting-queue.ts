@@ -29,7 +29,7 @@ export interface Waiter {
   judged: boolean;
   /** Set when it was refused as a head: the time at which the bucket should have enough. */
   restsUntilMs: number | undefined;
-  /** What had been refunded when it began to ask. */
+  /** All refunds up to the time at which it began to ask. */
   givenBefore: AmountsByName;
   /** Ends the sleep of this waiter, if it sleeps. */
   wake: () => void;
@@ -41,7 +41,7 @@ export class WaitingQueue {
   readonly #waiters = new WaiterLanes<Waiter>();
   /** Waiters that are asking the store. */
   readonly #asking = new Set<Waiter>();
-  /** What those need that are asking, by limit. */
+  /** Tokens that the asking waiters need, by limit. */
   readonly #asked = new Map<string, number>();
   readonly #state = new QueueState();
   #unjudged = 0;
@@ -193,8 +193,8 @@ export class WaitingQueue {
   }
 
   /**
-   * Records what a grant has left, and starts the waiters that fit. Of shards that it did not touch
-   * it tells what was last seen: that may be too old to refuse a request.
+    * Records what a grant has left, and starts the waiters that fit. Balances of shards that it did
+    * not touch are as last seen, which may be too old to refuse a request.
    */
   learnLeft(
     statuses: readonly LimitStatus[],
@@ -233,7 +233,7 @@ export class WaitingQueue {
     waiter.wake();
   }
 
-  /** If no waiter is asking, starts the head, unless it sleeps until a known time. */
+  /** Starts the head if no waiter is asking, unless it sleeps until a known time. */
   #next(): void {
     const { first } = this.#waiters;
     if (this.#asking.size > 0 || first === undefined || first.restsUntilMs !== undefined) return;
@@ -267,7 +267,7 @@ export class WaitingQueue {
     for (const head of this.#waiters.heads) if (!this.isFirst(head)) head.wake();
   }
 
-  /** `leaving`: a waiter that takes nothing from those behind it. */
+  /** Judges the waiters in order; `leaving` will consume nothing, so it delays none behind it. */
   #judgeAll(nowMs: number, timerMs: number, leaving: Waiter | undefined): void {
     const ahead = this.#askedInTime(nowMs, timerMs);
     for (const waiter of this.#waiters.all) {
@@ -277,7 +277,7 @@ export class WaitingQueue {
     }
   }
 
-  /** What those need that are asking, besides those that the store will refuse for good. */
+  /** Returns the tokens that the asking waiters need, except those that cannot fit in time. */
   #askedInTime(nowMs: number, timerMs: number): Map<string, number> {
     const ahead = new Map<string, number>();
     for (const { request, until } of [...this.#asking].sort(byTicket)) {

@@ -89,7 +89,7 @@ export class WaitingQueues {
     return known === undefined || !isShort(known) ? undefined : known;
   }
 
-  /** The same for a call with all its resources. */
+  /** Does the same as `refusal`, for each resource of a call. */
   async refusalOfAny(request: CheckedRequest, deadline: Deadline): Promise<Refusal | undefined> {
     const { also, signal } = request;
     const own = await this.refusal(request, deadline, signal);
@@ -101,7 +101,7 @@ export class WaitingQueues {
     return undefined;
   }
 
-  /** Tells the queues of a bucket that this process has refunded tokens to it. */
+  /** Notifies the queues of a bucket that this process has refunded tokens to it. */
   refund(
     bucket: { readonly entityId: string; readonly resource: string },
     back: AmountsByName,
