@@ -1,10 +1,10 @@
 /**
  * Events of a limiter. Nothing is computed without a listener.
  *
-   * A limiter reports its own calls: what was acquired, rejected, degraded and restored. Splits and
-   * warnings belong to buckets, so all limiters of the namespace on this repository report them.
-   * Requests belong to the store, so all limiters on it report them, whichever namespace they are
-   * for, and also those the repository makes for itself.
+ * A limiter reports its own calls: what was acquired, rejected, degraded and restored. Splits and
+ * warnings belong to buckets, so all limiters of the namespace on this repository report them.
+ * Requests belong to the store, so all limiters on it report them, whichever namespace they are
+ * for, and also those the repository makes for itself.
  */
 
 import type { BucketWarning } from "../buckets/bucket-warning.ts";

@@ -10,7 +10,7 @@ export type AddedListener = (
 
 const listeners = new WeakMap<BucketStore, AddedListener>();
 
-/** One listener per store: the queues of the calls that wait for its buckets. */
+/** Sets the only listener of a store: the queues of the calls that wait for its buckets. */
 export function onAdded(buckets: BucketStore, listener: AddedListener): void {
   listeners.set(buckets, listener);
 }

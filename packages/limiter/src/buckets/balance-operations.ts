@@ -30,20 +30,20 @@ export interface OperationTarget {
   readonly principal?: string;
 }
 
-/** What to fill up. */
+/** The bucket and limits to fill up. */
 export interface ResetRequest extends OperationTarget {
   /** The limits to fill; all of the bucket when absent. */
   readonly limits?: readonly string[];
 }
 
-/** What to add. */
+/** The bucket, and the tokens to add to it. */
 export interface TopUpRequest extends OperationTarget {
   /** Whole tokens per limit; what a limit has no room for is not added. */
   readonly amounts: Readonly<Record<string, number>>;
 }
 
 /**
- * What a reset or a top-up has done.
+ * The result of a reset or a top-up.
  *
  * @example
  * ```ts
@@ -123,7 +123,7 @@ export class BalanceOperations {
     return this.#operate("top_up", request, additions);
   }
 
-  /** Without additions all limits of the bucket are filled. */
+  /** Adds `additions` to the bucket, or fills all its limits without them. */
   async #operate(
     kind: OperationKind,
     target: OperationTarget,

@@ -32,10 +32,10 @@ export interface StoredState {
   readonly refilledAtMs: number;
 }
 
-/** What a deletion of buckets has removed. */
+/** The result of a deletion of buckets. */
 export interface DeletedBuckets {
   readonly count: number;
-  /** The latest base time among them; 0 where no stream tells of buckets. */
+  /** The latest base time among them; 0 where no stream reports buckets. */
   readonly lastBaseMs: number;
 }
 
@@ -51,11 +51,11 @@ export interface BalanceOperation extends Operation {
 }
 
 export interface BucketAdmin {
-  /** The buckets of an entity. */
+  /** Returns the buckets of an entity. */
   list(entityId: string, resource?: string): Promise<StoredState[]>;
-  /** The buckets of a resource. */
+  /** Lists the buckets of a resource. */
   listResource(resource: string): AsyncIterable<StoredState>;
-  /** All buckets of the namespace; the shards of a bucket need not follow each other. */
+  /** Lists all buckets of the namespace; the shards of a bucket need not follow each other. */
   listAll(): AsyncIterable<StoredState>;
   /** Brings live buckets of an entity in line with limits that were just stored. */
   reconfigure(entityId: string, resource: string, config: BucketConfig): Promise<void>;

@@ -109,9 +109,9 @@ export interface BucketConsumer {
   /** Consumes from all legs or none; no promise where cached states refuse. */
   consume(legs: readonly Leg[], options?: ConsumeOptions): ConsumeResult | Promise<ConsumeResult>;
   /**
-   * Never refuses. A bucket that has expired is created again where something is consumed, unless
-   * its entity or namespace was deleted; a refund to a bucket that is gone does nothing. Returns
-   * `undefined` when it is written already, as in `refund`.
+   * Adjusts and never refuses. A bucket that has expired is created again where something is
+   * consumed, unless its entity or namespace was deleted; a refund to a bucket that is gone does
+   * nothing. Returns `undefined` when it is written already, as in `refund`.
    */
   adjust(adjustment: Adjustment, options?: BucketCallOptions): Promise<void> | undefined;
   /** Refunds, and never throws: a failure is repeated, then reported as a warning. */

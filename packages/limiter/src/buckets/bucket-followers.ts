@@ -101,7 +101,7 @@ function stateOf({ disabledAt, bypassed }: Resolution): "enabled" | "disabled" |
   return bypassed ? "bypass" : "enabled";
 }
 
-/** The parent that the record of an entity has, and whether its buckets cascade to it. */
+/** Reads the parent of an entity, and whether its buckets cascade to it. */
 async function ownerOf(
   { store, namespaceId }: RecordContext,
   entityId: string,

@@ -1,4 +1,4 @@
-/** Live buckets, as operators look at them. */
+/** Live buckets, as operators see them. */
 
 import { floorDiv } from "../core/integers.ts";
 import { checkFields, checkFlag } from "../domain/check.ts";
@@ -75,7 +75,7 @@ export interface ResourceCapacity {
 }
 
 /**
- * Looks at live buckets, and changes their balances.
+ * Reads live buckets, and changes their balances.
  *
  * @example
  * ```ts
@@ -110,7 +110,7 @@ export class BucketRecords {
     return this.#operations.topUp(request);
   }
 
-  /** The buckets of an entity, one entry per shard and limit. */
+  /** Returns the buckets of an entity, one entry per shard and limit. */
   async list(entityId: string, options: { resource?: string } = {}): Promise<BucketState[]> {
     checkEntityId(entityId);
     checkFields("options", options, ["resource"]);
@@ -118,7 +118,7 @@ export class BucketRecords {
     return (await this.#buckets.list(entityId, options.resource)).map(stateOf);
   }
 
-  /** What all entities together have left of one limit of a resource. */
+  /** Sums what all entities have left of one limit of a resource. */
   async capacity(
     resource: string,
     limitName: string,

@@ -19,7 +19,7 @@ export interface LeftOver {
 export interface TtlRule {
   /** An idle bucket is kept this many times its time to fill; 0: without end. */
   readonly multiplier: number;
-  /** Where the limits of the call came from. */
+  /** The source of the limits of the call. */
   readonly source: LimitSource;
   /** Whether the bucket is being created. */
   readonly isNew: boolean;
@@ -52,8 +52,8 @@ export function bucketTtl(
 }
 
 /**
- * A bucket without debts, built from these limits, keeps a time to live that is at least so many
- * seconds off; `undefined` when it has none.
+ * Returns the seconds that must remain until the TTL of a bucket without debts, built from these
+ * limits, for the TTL to be kept; `undefined` when the bucket has none.
  */
 export function ttlKeptSeconds(
   rates: readonly Rate[],
@@ -96,7 +96,7 @@ function spanOf(
   return { neededSeconds, wantedSeconds };
 }
 
-/** The deepest balance now from which a limit is full again when `ttl` comes; without end, any. */
+/** Returns the deepest balance from which a limit is full again at `ttl`; without end, any. */
 export function coveredMilli(ttl: number, rate: Rate, nowMs: number): number {
   const lifetimeMs = ttl * 1000 - nowMs;
   const gained = accruedMilli(rate, lifetimeMs, 0);

@@ -16,13 +16,13 @@ import type { Rate } from "../core/bucket.ts";
 import { type UnsupportedKind, UnsupportedLimitError } from "../domain/errors/unsupported-limit.ts";
 import type { BucketConfig, LimitSource } from "./leg.ts";
 
-/** What a bucket was built from. */
+/** The config that a bucket was built from. */
 export interface BuiltFrom {
   readonly version: number;
   readonly source: LimitSource | string | undefined;
   rateOf(limitName: string): Rate | undefined;
   limitNames(): Iterable<string>;
-  /** What a limit of the bucket carries that only the Python library can enforce. */
+  /** Returns the kind of a limit that only Python can enforce; `undefined` for other limits. */
   unsupported?(limitName: string): UnsupportedKind | undefined;
 }
 
@@ -67,7 +67,7 @@ function matchOverride(bucket: BuiltFrom, { limits }: BucketConfig): ConfigMatch
   return match;
 }
 
-/** The limits a bucket loses when the config is applied. */
+/** Returns the names of the limits that a bucket loses when the config is applied. */
 export function staleNames(bucket: BuiltFrom, config: BucketConfig): string[] {
   if (config.source === "override") return [];
   if (config.forced !== true && config.version <= bucket.version) return [];

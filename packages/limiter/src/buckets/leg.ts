@@ -24,7 +24,7 @@ export interface Link {
   readonly parentId: string | undefined;
 }
 
-/** Where the limits of a leg came from: a stored level, or the call itself. */
+/** The source of the limits of a leg: a stored level, or the call itself. */
 export type LimitSource = ConfigSource | "override";
 
 /** The limits an entity has for a resource. */
@@ -47,14 +47,14 @@ export interface Leg {
   readonly entityId: string;
   readonly resource: string;
   readonly config: BucketConfig;
-  /** Milli-tokens, aligned with `config.limits`; `gatesOf` tells which of them can be refused. */
+  /** Milli-tokens, aligned with `config.limits`; `gatesOf` returns those that can be refused. */
   readonly amountsMilli: readonly number[];
   readonly link: Link;
   /** The link was read in the course of this call, so a new bucket may be created with it. */
   readonly linkIsFresh: boolean;
 }
 
-/** What one shard gave, where no single one had enough. */
+/** The amounts that were consumed from one shard; several where no single one had enough. */
 export interface ShardPart {
   readonly shard: number;
   /** Milli-tokens, aligned with the limits of the leg. */
@@ -62,7 +62,7 @@ export interface ShardPart {
 }
 
 export interface LegOutcome {
-  /** What was consumed, and where: adjustments and refunds go there. Nearly always one part. */
+  /** The shards that were consumed from; adjustments go to them. Nearly always one part. */
   readonly parts: readonly ShardPart[];
   /** As stored; it may have changed since the leg was made. */
   readonly link: Link;
@@ -72,7 +72,7 @@ export interface LegOutcome {
   readonly shownAtMs?: number | undefined;
 }
 
-/** What a lease changes after the fact. Positive: consumed more; negative: refunded. */
+/** A change of consumed amounts after the grant. Positive: consumed more; negative: refunded. */
 export interface Adjustment {
   readonly entityId: string;
   readonly resource: string;
@@ -84,7 +84,7 @@ export interface Adjustment {
   readonly acquires?: number;
 }
 
-/** The adjustments that refund all that was consumed for a leg. */
+/** Returns the adjustments that refund all that was consumed for a leg. */
 export function refundOf(leg: Leg, parts: readonly ShardPart[]): Adjustment[] {
   return parts.map(({ shard, amountsMilli }, at) => ({
     entityId: leg.entityId,
@@ -197,17 +197,17 @@ export function sumOf(
 /** The link of an entity that does not cascade. */
 export const UNLINKED: Link = Object.freeze({ cascade: false, parentId: undefined });
 
-/** A link where a stored level says whether acquires cascade; without a parent they never do. */
+/** Returns the link with the `cascade` of a stored level; without a parent it never cascades. */
 export function byPolicy({ parentId }: Link, cascade: boolean): Link {
   return { cascade: cascade && parentId !== undefined, parentId };
 }
 
-/** The link that counts: the stored one, unless a level says whether acquires cascade. */
+/** Returns the link that applies: the stored one, unless a level decides about cascading. */
 export function effectiveLink(link: Link, policy: boolean | undefined): Link {
   return policy === undefined ? link : byPolicy(link, policy);
 }
 
-/** What the Python library stamps a bucket with, so that its link is known to be the policy. */
+/** Returns the Python library's stamps of a bucket whose link is known to follow the policy. */
 export function ownerStamps(record: Item | undefined): Record<string, Value> {
   const generation = record === undefined ? undefined : numberAt(record, "pgen");
   const incarnation =
@@ -238,7 +238,7 @@ export function linkIn({ cascade, parentId }: Link): Link {
   return { cascade, parentId };
 }
 
-/** The change that makes a bucket carry a link. */
+/** Returns the change that writes a link into a bucket. */
 export function linkChange({ cascade, parentId }: Link) {
   return parentId === undefined
     ? { set: { cascade }, remove: ["parent_id"] }

@@ -11,7 +11,7 @@
 
 import type { Link } from "./leg.ts";
 
-/** What the levels say about a bucket. */
+/** The settings that the levels stamp on a bucket. */
 export interface FlagStamps {
   /** Absent: stamps of switches stay as they are. */
   readonly state?: "enabled" | "disabled" | "bypass";

@@ -10,8 +10,8 @@
  * 2. When the answer is `undefined`, a row was not warm and nothing was written: the call runs as a
  *    step, which leaves rows that are warm for the next call.
  * 3. `adjust` when a lease ends with other amounts, with a token, so that an answer that was lost
- *    may be asked for again: the server looks for the token before it looks whether the row is
- *    warm. False: not warm and nothing written; a step adjusts, with the same token.
+ *    may be asked for again: the server checks the token before it checks whether the row is warm.
+ *    False: not warm and nothing written; a step adjusts, with the same token.
  *
  * Each write gives its row a new revision, so that a step that has read it runs again.
  *
@@ -39,7 +39,7 @@ export interface WarmLeg {
 export interface WarmConsume {
   readonly namespaceId: string;
   readonly legs: readonly WarmLeg[];
-  /** Acquires that the call stands for: several that share a request are one call. */
+  /** Number of acquires in the call: several that share a request are one call. */
   readonly acquires: number;
   /** Epoch milliseconds; `undefined`: the server's own clock. */
   readonly nowMs: number | undefined;

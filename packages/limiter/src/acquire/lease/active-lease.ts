@@ -62,7 +62,7 @@ export class ActiveLease implements Lease {
   }
 
   /**
-    * The call it was granted for, and its holdings.
+   * The call it was granted for, and its holdings.
    *
    * @internal
    */

@@ -1,6 +1,6 @@
 /**
-  * Consumption of an ended lease as JSON: any process can correct it later, as the lease itself
-  * would have done.
+ * Consumption of an ended lease as JSON: any process can correct it later, as the lease itself
+ * would have done.
  */
 
 import type { LimitSource } from "../../buckets/leg.ts";

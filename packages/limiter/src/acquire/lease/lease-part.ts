@@ -169,8 +169,8 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
   }
 
   /**
-     * Returns the tokens of a limit that the caller has used: of the entity itself, or of the first
-     * ancestor that has the limit where the entity has none. `undefined`: none of them has it.
+   * Returns the tokens of a limit that the caller has used: of the entity itself, or of the first
+   * ancestor that has the limit where the entity has none. `undefined`: none of them has it.
    */
   #used(name: string): number | undefined {
     const holdings = this.#holdings();

@@ -49,7 +49,7 @@ export interface ResourceLease<Names extends string = string> {
 }
 
 /**
-  * The result of a grant, open until it is committed or rolled back.
+ * The result of a grant, open until it is committed or rolled back.
  *
  * Commit or roll back each lease once; `run` and `await using` do it for you. The net consumption
  * of a lease never goes below zero. In `adjust`, `release` and `settle` fractions round to the

@@ -67,8 +67,8 @@ export class QueueState {
   }
 
   /**
-    * Records an answer to a request that asked after the refunds `before`. Of a call for several
-    * resources only the statuses of the queue's own resource are recorded.
+   * Records an answer to a request that asked after the refunds `before`. Of a call for several
+   * resources only the statuses of the queue's own resource are recorded.
    */
   know(
     all: readonly LimitStatus[],

@@ -1,7 +1,7 @@
 /**
-  * Waiting of a call for several resources. It is in one queue at a time: that of the resource it
-  * must wait for longest. When another resource turns out to be scarcer, it moves to that queue, so
-  * that it holds up no call that needs only the first.
+ * Waiting of a call for several resources. It is in one queue at a time: that of the resource it
+ * must wait for longest. When another resource turns out to be scarcer, it moves to that queue, so
+ * that it holds up no call that needs only the first.
  */
 
 import type { Timer } from "../../base/time.ts";

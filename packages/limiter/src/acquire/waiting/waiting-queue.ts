@@ -193,8 +193,8 @@ export class WaitingQueue {
   }
 
   /**
-    * Records what a grant has left, and starts the waiters that fit. Balances of shards that it did
-    * not touch are as last seen, which may be too old to refuse a request.
+   * Records what a grant has left, and starts the waiters that fit. Balances of shards that it did
+   * not touch are as last seen, which may be too old to refuse a request.
    */
   learnLeft(
     statuses: readonly LimitStatus[],

@@ -1,5 +1,5 @@
 /**
- * Where an embedded store keeps its buckets: rows that are read and written in one step.
+ * The port to the buckets of an embedded store: rows that are read and written in one step.
  *
  * `EmbeddedBucketStore` is the only caller:
  *

@@ -56,7 +56,7 @@ export class RowGroup {
 
 /** Transactions of the file that the rows are in. */
 interface Transactions {
-  /** A symbol, with nothing done, when the file is busy. */
+  /** Runs the work as a transaction; returns a symbol, with nothing done, when the file is busy. */
   tryWrite<T>(work: () => T): T | symbol;
   write<T>(work: () => T): Promise<T>;
 }

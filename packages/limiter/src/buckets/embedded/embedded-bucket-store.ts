@@ -35,7 +35,7 @@ export interface EmbeddedBucketStoreOptions {
   readonly onWarning: (warning: RefundWarning) => void;
   readonly timer?: Timer;
   readonly random?: Random;
-  /** The same table, where it is in this process and decides ordinary calls. */
+  /** The table of the store again, where it is in this process and decides ordinary calls. */
   readonly ordinaryTable?: OrdinaryTable;
 }
 
@@ -72,7 +72,7 @@ export class EmbeddedBucketStore implements BucketStore {
     this.#terms = ordinaryTable && new SharedTerms(ttlMultiplier, ordinaryTable.isShared);
     this.embedded = ordinaryTable !== undefined;
     const { timer = systemTimer, random = systemRandom, onWarning } = options;
-    // There is no token here that would tell whether it was written.
+    // No token identifies the write, so it cannot be found out whether it was made.
     const mayRepeat = ({ nothingWritten }: RateLimiterUnavailable) => nothingWritten;
     this.#later = new LaterRefunds({ timer, random, mayRepeat, onWarning });
   }

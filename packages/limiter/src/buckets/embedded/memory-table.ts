@@ -102,7 +102,7 @@ export class MemoryBucketTable implements OrdinaryTable {
     return outcome;
   }
 
-  /** Apart from `tryConsume`, in which the function below would cost every call an allocation. */
+  // Not inside `tryConsume`, in which the closure below would cost every call an allocation.
   #consumeChain(
     first: Bucket,
     request: PlainRequest,

@@ -22,7 +22,7 @@ import { SweepClock } from "./sweep-clock.ts";
 import type { CountUsage, PendingUsage } from "./usage-book.ts";
 
 const PAGE = 500;
-/** Expired rows are looked for once in this many writes; at most `SWEPT` are removed at once. */
+/** Expired rows are removed once in this many writes, at most `SWEPT` at once. */
 const WRITES_PER_SWEEP = 64;
 const SWEPT = 128;
 const CONSUMES_PER_SWEEP = 1024;

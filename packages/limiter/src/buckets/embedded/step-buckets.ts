@@ -28,7 +28,7 @@ const PAGE = 25;
 const KEYS = 1000;
 /** Resources that are listed at once; each is a request. */
 const RESOURCES = 20;
-/** Expired rows are looked for once in this many steps, and at most `SWEPT` are removed. */
+/** Expired rows are removed once in this many steps, at most `SWEPT` at once. */
 const STEPS_PER_SWEEP = 64;
 const SWEPT = 64;
 /** Digits of an epoch second as text that sorts. */
@@ -179,7 +179,7 @@ export class StepBuckets implements BucketTable {
     }
   }
 
-  /** A page without any row that can be read ends the list, so such pages are passed over. */
+  /** Skips pages on which no row can be read: the caller takes an empty page for the last one. */
   ofResource(resource: string, after: string | undefined, counts = false): readonly BucketRow[] {
     const partition = this.#resourcePartition(resource);
     const key = after === undefined ? undefined : this.#keyOf(after, resource);
@@ -327,7 +327,7 @@ function secondText(seconds: number): string {
   return String(seconds).padStart(SECOND_DIGITS, "0");
 }
 
-/** One row of a list; none where it is damaged, so that it does not hide all others. */
+/** Returns a row of a list, or none where it is damaged, so that it does not hide all others. */
 function listedRow(item: Item): BucketRow[] {
   try {
     const bucket = bucketOf(item);

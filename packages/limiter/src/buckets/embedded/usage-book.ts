@@ -38,7 +38,7 @@ export interface SnapshotItems {
   read(key: Key): Item | undefined;
   update(key: Key, change: Change): void;
   remove(key: Key): void;
-  /** How many entities have a snapshot in the window of a resource. */
+  /** Counts the entities that have a snapshot in the window of a resource. */
   countEntities(subject: UsageSubject, type: WindowType, startMs: number): number;
 }
 
