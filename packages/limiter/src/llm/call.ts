@@ -66,7 +66,7 @@ export function readFacts(
     readonly modelOutputMax?: number | undefined;
   } = {},
 ): CallFacts {
-  const choices = format.choicesField === undefined ? 1 : (countOf(body[format.choicesField]) ?? 1);
+  const choices = choicesOf(format, body);
   return {
     call,
     prompt: format.api === "other" ? undefined : promptOf(format, body),
@@ -154,11 +154,20 @@ function promptOf(format: Format, body: Fields): unknown[] {
   return prompt;
 }
 
+/** Returns how many answers a request asks for, at least 1. */
+function choicesOf({ choicesFields = [], api }: Format, body: Fields): number {
+  const given = choicesFields.map((field) => countOf(body[field]) ?? 1);
+  const { prompt } = body;
+  // Each text of a list is a prompt of its own; a list of numbers is one prompt.
+  const isList = api === "completions" && Array.isArray(prompt) && typeof prompt[0] !== "number";
+  return Math.max(1, ...given) * (isList ? Math.max(1, prompt.length) : 1);
+}
+
 function outputMaxOf({ maxFields }: Format, body: Fields, choices: number): number | undefined {
   // Servers differ in which of two fields they read, so the larger one counts.
   const given = maxFields.map((field) => countOf(body[field])).filter((max) => max !== undefined);
   if (given.length === 0) return undefined;
-  return Math.min(TOKENS_MAX, Math.max(...given) * Math.max(1, choices));
+  return Math.min(TOKENS_MAX, Math.max(...given) * choices);
 }
 
 function hasHiddenParts(format: Format, body: Fields, model: string): boolean {

@@ -221,7 +221,7 @@ export class MeteredCall {
     const { hasOutput, outputMax, modelOutputMax, choices = 1 } = this.#target.facts;
     const shown = this.#shown();
     if (this.#isFinal || !hasOutput) return { ...this.#input(), output: shown };
-    const most = outputMax ?? (modelOutputMax ?? OUTPUT_MAX) * Math.max(1, choices);
+    const most = outputMax ?? (modelOutputMax ?? OUTPUT_MAX) * choices;
     return { ...this.#input(), output: Math.max(most, shown, this.estimate.output) };
   }
 

@@ -38,8 +38,8 @@ export interface Format {
   readonly storedFields?: readonly string[];
   /** The fields that bound the output. */
   readonly maxFields: readonly string[];
-  /** The field that asks for several answers to one prompt. */
-  readonly choicesField?: string;
+  /** The fields that ask for several answers to one prompt, of which the largest is billed. */
+  readonly choicesFields?: readonly string[];
   /** The field of a plain answer that holds its text; none: the answer is not text. */
   readonly answerField?: string;
   /** `false` for APIs without output, such as embeddings. */

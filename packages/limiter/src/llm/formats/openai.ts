@@ -17,7 +17,7 @@ export const chat: Format = {
   provider: "openai",
   promptFields: ["messages", "tools", "functions", "response_format"],
   maxFields: ["max_completion_tokens", "max_tokens"],
-  choicesField: "n",
+  choicesFields: ["n"],
   answerField: "choices",
   hasOutput: true,
   isAskedForUsage: true,
@@ -30,6 +30,7 @@ export const completions: Format = {
   api: "completions",
   promptFields: ["prompt", "suffix"],
   maxFields: ["max_tokens"],
+  choicesFields: ["n", "best_of"],
 };
 
 export const responses: Format = {

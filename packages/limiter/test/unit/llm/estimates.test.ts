@@ -195,6 +195,17 @@ describe("a request", () => {
     expect(max({ max_tokens: 7, n: 0 })).toBe(7);
   });
 
+  test("all answers that a completion is billed for bound its output", () => {
+    const max = (fields: object) =>
+      read("/v1/completions", { model: "m", max_tokens: 10, ...fields }).facts.outputMax;
+    expect(max({ prompt: "a" })).toBe(10);
+    expect(max({ prompt: "a", n: 2, best_of: 5 })).toBe(50);
+    expect(max({ prompt: ["a", "b", "c"], n: 2 })).toBe(60);
+    expect(max({ prompt: [[1, 2], [3]] })).toBe(20);
+    expect(max({ prompt: [1, 2, 3] })).toBe(10);
+    expect(max({ prompt: [] })).toBe(10);
+  });
+
   test.each([
     ["reasoning_effort", "chat/completions", { reasoning_effort: "high" }],
     ["thinking", "messages", { thinking: { type: "enabled", budget_tokens: 9 } }],
