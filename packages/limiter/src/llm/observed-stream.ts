@@ -23,13 +23,18 @@ export function observedStream<T>(
   const reader = source.getReader();
   async function pull(controller: ReadableStreamDefaultController<T>): Promise<void> {
     for (;;) {
-      const read = await reader.read().catch(async (error: unknown) => {
-        await observer.failed();
-        throw error;
-      });
+      const read = await next();
       if (read.done) return end(controller);
       const chunk = observer.chunk(read.value);
       if (chunk !== undefined) return controller.enqueue(chunk);
+    }
+  }
+  async function next() {
+    try {
+      return await reader.read();
+    } catch (error) {
+      await observer.failed();
+      throw error;
     }
   }
   async function end(controller: ReadableStreamDefaultController<T>): Promise<void> {

@@ -82,7 +82,10 @@ const decoder = new TextDecoder();
  */
 export function dataOf(event: Uint8Array): string | undefined {
   const lines = decoder.decode(event).split(LINE_END);
-  const data = lines.filter((line) => line.startsWith("data:"));
-  if (data.length > 0) return data.map((line) => line.slice(line[5] === " " ? 6 : 5)).join("\n");
+  const data: string[] = [];
+  for (const line of lines) {
+    if (line.startsWith("data:")) data.push(line.slice(line[5] === " " ? 6 : 5));
+  }
+  if (data.length > 0) return data.join("\n");
   return lines.every((line) => KNOWN_LINE.test(line)) ? "" : undefined;
 }
