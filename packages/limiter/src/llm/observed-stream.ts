@@ -23,18 +23,16 @@ export function observedStream<T>(
   const reader = source.getReader();
   async function pull(controller: ReadableStreamDefaultController<T>): Promise<void> {
     for (;;) {
-      const read = await next();
+      let read: Awaited<ReturnType<typeof reader.read>>;
+      try {
+        read = await reader.read();
+      } catch (error) {
+        await observer.failed();
+        throw error;
+      }
       if (read.done) return end(controller);
       const chunk = observer.chunk(read.value);
       if (chunk !== undefined) return controller.enqueue(chunk);
-    }
-  }
-  async function next() {
-    try {
-      return await reader.read();
-    } catch (error) {
-      await observer.failed();
-      throw error;
     }
   }
   async function end(controller: ReadableStreamDefaultController<T>): Promise<void> {

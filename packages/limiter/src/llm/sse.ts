@@ -26,30 +26,34 @@ export class SseSplitter {
   /** Returns the bytes of the events that this chunk completes, each with its line ends. */
   push(chunk: Uint8Array): Uint8Array[] {
     const events: Uint8Array[] = [];
+    let isLineEmpty = this.#isLineEmpty;
+    let isAfterCr = this.#isAfterCr;
     let from = 0;
     for (let at = 0; at < chunk.length; at += 1) {
       const byte = chunk[at];
       if (byte !== CR && byte !== LF) {
-        this.#isLineEmpty = false;
-        this.#isAfterCr = false;
+        isLineEmpty = false;
+        isAfterCr = false;
         continue;
       }
-      const isSecondHalf = byte === LF && this.#isAfterCr;
-      this.#isAfterCr = byte === CR;
+      const isSecondHalf = byte === LF && isAfterCr;
+      isAfterCr = byte === CR;
       // The event that ended with the CR was returned with the chunk before: this is its last byte.
       if (isSecondHalf && at === 0 && this.#partBytes === 0) from = this.#cut(chunk, 0, 1, events);
       if (isSecondHalf) continue;
-      if (!this.#isLineEmpty) {
-        this.#isLineEmpty = true;
+      if (!isLineEmpty) {
+        isLineEmpty = true;
         continue;
       }
-      if (byte === CR && chunk[at + 1] === LF) {
+      if (isAfterCr && chunk[at + 1] === LF) {
         at += 1;
-        this.#isAfterCr = false;
+        isAfterCr = false;
       }
       from = this.#cut(chunk, from, at + 1, events);
     }
-    this.#keep(chunk.subarray(from));
+    this.#isLineEmpty = isLineEmpty;
+    this.#isAfterCr = isAfterCr;
+    this.#keep(chunk, from, chunk.length);
     return events;
   }
 
@@ -62,15 +66,15 @@ export class SseSplitter {
   }
 
   #cut(chunk: Uint8Array, from: number, to: number, events: Uint8Array[]): number {
-    this.#keep(chunk.subarray(from, to));
+    this.#keep(chunk, from, to);
     events.push(this.takeRest());
     return to;
   }
 
-  #keep(part: Uint8Array): void {
-    if (part.length === 0) return;
-    this.#parts.push(part);
-    this.#partBytes += part.length;
+  #keep(chunk: Uint8Array, from: number, to: number): void {
+    if (from === to) return;
+    this.#parts.push(to - from === chunk.length ? chunk : chunk.subarray(from, to));
+    this.#partBytes += to - from;
   }
 }
 
