@@ -17,6 +17,7 @@ export const PLAIN_FOLDERS: readonly string[] = [
   "packages/aws/",
   "packages/cli/",
   "packages/dashboard/",
+  "packages/gateway/",
   "packages/limiter/src/acquire/",
   "packages/limiter/src/base/",
   "packages/limiter/src/buckets/",

@@ -167,7 +167,7 @@ function lineOf(entry: AccessEntry): string {
   return `${text.replace(/[^ -~]/g, escaped)}\n`;
 }
 
-/** `é` as `\u00e9`. */
+/** Escapes a character as in JSON: `é` as `\u00e9`. */
 function escaped(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }

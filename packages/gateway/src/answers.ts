@@ -53,7 +53,7 @@ const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
   503: "overloaded_error",
 };
 
-/** Returns the answer to a request that an error has ended. It tells the client no internals. */
+/** Returns the answer to a request that an error has ended. It reveals no internals. */
 export function answerTo(error: unknown, provider: Provider, requestId: string): RefusalAnswer {
   if (error instanceof Refused) {
     return shaped(error.status, error.code, error.message, provider, requestId, error.headers);

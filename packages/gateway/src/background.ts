@@ -22,7 +22,7 @@ export type Remembered = {
   readonly resource: string;
   /** The upstream that has it. */
   readonly upstream: string;
-  /** What the call holds; `null` where nothing was counted, or once it is settled. */
+  /** The consumption of the call; `null` where nothing was counted, or once it is settled. */
   readonly kept: KeptLease | null;
   /** Epoch milliseconds. */
   readonly expiresMs: number;
@@ -79,7 +79,7 @@ export class BackgroundResponses {
   }
 }
 
-/** Hashed, because clients choose the id that they ask for. */
+/** Returns the name of a note. It is hashed, because clients choose the id that they ask for. */
 function noteOf(id: string, keyId: string): string {
   return NOTE_PREFIX + hashOf(`${keyId}\n${id}`);
 }

@@ -45,7 +45,7 @@ export interface CallSetup {
   readonly onStoreLost: (error?: Error) => void;
 }
 
-/** What a look-up of a key finds. */
+/** The result of the search for a key. */
 export type KeyAnswer = FoundKey | "unknown" | "too many";
 
 /** A valid key with the text that the client has sent. */
@@ -70,7 +70,7 @@ export interface Exchange {
 
 type ForwardedRoute = Extract<Route, { kind: "call" | "count" | "allowed" }>;
 
-/** What the access log says of a request, as far as it is known. */
+/** The entry of a request in the access log, as far as it is known. */
 export type CallEntry = { -readonly [Name in keyof AccessEntry]?: AccessEntry[Name] };
 
 /** Node.js drops headers beyond a number, among them how long the body is, and reads on. */
@@ -250,7 +250,7 @@ function answerFailure(exchange: Exchange, error: unknown): void {
   const { setup, request, response, provider, requestId, entry } = exchange;
   const reason = error instanceof NotGrantedError ? error.reason : error;
   entry.refused_by = report(exchange, reason);
-  // An incomplete answer must not look complete.
+  // The client must not take an incomplete answer for a complete one.
   if (response.headersSent) return void response.destroy();
   if (reason instanceof Refusal) {
     const headers = limitHeaders(reason.statuses, setup.clock(), provider);

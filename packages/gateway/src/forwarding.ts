@@ -39,7 +39,7 @@ const COMPRESSED = "The upstream answered with an error that is compressed and c
 const NO_STATUS = "The upstream answered with a status that HTTP does not have.";
 const REDIRECTED = "The upstream answered with a redirect, which this gateway does not follow.";
 const NOTHING = new Uint8Array(0);
-/** Stands where the provider's key stood. */
+/** Replaces the provider's key in answers. */
 const HIDDEN = "[hidden]";
 
 /** Forwards a call. Its lease has ended when the promise resolves or rejects. */

@@ -35,7 +35,7 @@ const CREDENTIAL_WORDS: ReadonlySet<string> = new Set(
 );
 /** Names that have such a word and are neither. */
 const NO_CREDENTIALS: ReadonlySet<string> = new Set(["idempotency-key"]);
-/** Words in names of headers that tell a client about the account of the provider. */
+/** Words in names of headers that reveal the account of the provider. */
 const ACCOUNT_WORDS: ReadonlySet<string> = new Set(
   "organization project account cookie authenticate".split(" "),
 );

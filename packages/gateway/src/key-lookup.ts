@@ -1,6 +1,6 @@
 /**
- * Finds the entity of a key. Clients choose what they send, so a key that was never valid here may
- * cost the store only so much: a wrong checksum costs nothing, and keys without one, which older
+ * Finds the entity of a key. Clients choose what they send, so the store's cost of keys that were
+ * never valid here is bounded: a wrong checksum costs nothing, and keys without one, which older
  * versions made, are bounded per client address and in number.
  */
 
@@ -54,7 +54,7 @@ export class KeyLookup {
   readonly #repository: Repository;
   readonly #clock: Clock;
   readonly #misses: Misses;
-  /** By the key itself: hashing costs more than an acquire in memory. */
+  /** Keyed by the key itself: hashing costs more than an acquire in memory. */
   readonly #valid = new LRUCache<string, ValidKey>({ max: CACHED_MAX });
   /** Keys that were not found, and until when they are not read again. */
   readonly #unknown = new LRUCache<string, number>({ max: CACHED_MAX });

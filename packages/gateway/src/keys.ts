@@ -18,7 +18,7 @@ const KEY_BYTES = 32;
 /** Keys that were made before there were checksums end after 43 characters. */
 const KEY_PATTERN = /^zael-([A-Za-z0-9_-]{43})([A-Za-z0-9_-]{8})?$/;
 const CHECKSUM_BYTES = 6;
-/** How much of a key is shown later, so that people can tell keys apart. */
+/** Characters of a key that are shown later, so that people can distinguish keys. */
 export const HINT_LENGTH = 10;
 const NAME_PATTERN = /^[A-Za-z0-9][A-Za-z0-9 ._@:/+-]{0,63}$/;
 /** The note with the secret of the checksums. */

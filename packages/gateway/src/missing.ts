@@ -1,4 +1,4 @@
-/** What calls through a gateway need and its store does not have yet. */
+/** Finds what calls through a gateway need and its store does not have yet. */
 
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { hasKeys } from "./keys.ts";

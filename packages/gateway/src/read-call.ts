@@ -11,7 +11,7 @@ import type { Route } from "./routes.ts";
 
 export interface ReadCall {
   readonly facts: CallFacts;
-  /** How its answer tells its usage; `undefined`: only the request counts. */
+  /** The format in which its answer reports usage; `undefined`: only the request counts. */
   readonly format: Format | undefined;
   /** Empty where the body lacks it; `undefined` where the API has no models. */
   readonly model: string | undefined;

@@ -33,7 +33,7 @@ class NoJson extends Refused {
 
 /** A body in memory. */
 export interface OpenBody {
-  /** Those that the client sent, then those that are sent on; empty once they are released. */
+  /** The bytes that the client sent, then those that are sent on; empty once released. */
   bytes: Buffer;
   /** Forgets the bytes, which are not needed once an answer begins. */
   release(): void;
@@ -142,7 +142,7 @@ export class RequestBodies {
 /** A refused request may leave this much of its body to be read, so that its connection lives. */
 const UNREAD_BYTES_MAX = 64 * 1024;
 
-/** Whether so much of a body has not been read that its connection is better closed. */
+/** Whether the unread rest of a body may be so long that its connection is better closed. */
 export function hasUnreadBody({ headers, complete }: IncomingMessage): boolean {
   if (complete) return false;
   if (headers["transfer-encoding"] !== undefined) return true;
@@ -248,7 +248,7 @@ function endOfText(body: Buffer, from: number): number {
   return at === -1 ? body.length : at;
 }
 
-/** Whether an odd number of backslashes stands before a quote. */
+/** Whether an odd number of backslashes precedes a quote. */
 function isEscaped(body: Buffer, quoteAt: number, from: number): boolean {
   let at = quoteAt - 1;
   while (at > from && body[at] === BACKSLASH) at -= 1;

@@ -1,4 +1,4 @@
-/** Watches the store: tells the operator when it goes away and is back, and answers `/healthz`. */
+/** Watches the store: notifies the operator when it is lost and back, and answers `/healthz`. */
 
 import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 

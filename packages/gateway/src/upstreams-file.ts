@@ -79,7 +79,7 @@ function isNamed(key: unknown, name: string | number): boolean {
   return isScalar(key) && key.value === name;
 }
 
-/** `.aliases.gpt-4o[0]`. */
+/** Formats a path, such as `.aliases.gpt-4o[0]`. */
 function written(path: readonly (string | number)[]): string {
   return path.map((step) => (typeof step === "number" ? `[${step}]` : `.${step}`)).join("");
 }
@@ -88,7 +88,7 @@ function startOf(node: Node | null): number {
   return node?.range?.[0] ?? 0;
 }
 
-/** `line 3: upstreams[0].url: expected …`. */
+/** Formats a problem, such as `line 3: upstreams[0].url: expected …`. */
 function describeProblem({ line, path, message }: PlacedProblem): string {
   const where = path.length === 0 ? "" : `${path.join(".")}: `;
   return `line ${line}: ${where}${message}`;

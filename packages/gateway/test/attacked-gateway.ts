@@ -18,7 +18,7 @@ export const CHAT = "/v1/chat/completions";
 export const MESSAGES = "/v1/messages";
 export const RESPONSES = "/v1/responses";
 const LIMITS = ["rpm:100000", "tpm:1000000000"];
-/** Stands still, so that nothing refills. */
+/** The constant time of the clock, so that nothing refills. */
 const NOW_MS = 1_700_000_000_000;
 /** Tokens of every prompt. */
 export const INPUT = 25;
@@ -95,7 +95,7 @@ export class AttackedGateway {
     await closed;
   }
 
-  /** Sends a call and hangs up after so many bytes of its answer, or when that has ended. */
+  /** Sends a call and hangs up after `bytes` of its answer, or when that has ended. */
   async hangUpAt(bytes: number, path: string, plan: string, more: object, key: string) {
     const sent = this.#begin(path, plan, more, key);
     const closed = closeOf(sent);

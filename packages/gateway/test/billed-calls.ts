@@ -27,7 +27,7 @@ interface PlannedCall {
   readonly more?: object;
   readonly path?: string;
   readonly stream?: boolean;
-  /** What the client does; `undefined`: it reads the answer to its end. */
+  /** The point at which the client hangs up; `undefined`: it reads the answer to its end. */
   readonly leaves?: "at the hold" | "at a byte";
 }
 
@@ -191,7 +191,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   },
 };
 
-/** What came of the calls of one kind. */
+/** The result of the calls of one kind. */
 export interface KindReport {
   readonly kind: string;
   readonly isKnown: boolean;
@@ -207,7 +207,7 @@ const PARALLEL = 16;
 const ATTEMPTS_MAX = 3;
 const RETRIED: ReadonlySet<number> = new Set([429, 500, 502, 503, 504]);
 
-/** Sends so many calls, and reports by kind when none of them is open any more. */
+/** Sends `count` calls, and reports by kind when none of them is open any more. */
 export async function billedCalls(
   attacked: AttackedGateway,
   count: number,
@@ -313,7 +313,7 @@ export async function tokensInMetrics(attacked: AttackedGateway): Promise<number
   return tokens;
 }
 
-/** Adds up the tokens that the access log of a gateway tells. */
+/** Sums the tokens in the access log of a gateway. */
 export class LoggedTokens {
   readonly log: AccessLog;
   readonly #byEntity = new Map<string, number>();

@@ -9,7 +9,7 @@ import { describeEngines } from "@zae-limiter/test-engines/engines.ts";
 import { newName } from "@zae-limiter/test-support/stores.ts";
 import { afterAll, beforeAll, describe } from "vitest";
 
-/** Opens a limiter whose clock stands still. */
+/** Opens a limiter whose clock does not advance. */
 export type OpenLimiter = () => Promise<RateLimiter>;
 
 /** Local DynamoDB shares the machine with other tests, so deadlines prove nothing here. */

@@ -156,7 +156,7 @@ export class ModelLists {
 
 const NO_NAMES: ReadonlySet<string> = new Set();
 
-/** A list of names only says everything already. */
+/** Returns whether the provider's list is needed: entries that are all names need none. */
 function needsList({ models }: UpstreamSpec): boolean {
   return models.length === 0 || models.some((entry) => beginningOf(entry) !== undefined);
 }

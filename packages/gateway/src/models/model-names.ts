@@ -5,7 +5,7 @@ import { checkResource } from "@zae-limiter/limiter/domain/names.ts";
 /** An entry that ends with one of these is the beginning of names; `*` is not part of it. */
 const ENDS_OF_BEGINNINGS = ["-", "/", ":", ".", "*"];
 
-/** Returns the beginning that an entry stands for; `undefined` for an entry that is a name. */
+/** Returns the beginning that an entry describes; `undefined` for an entry that is a name. */
 export function beginningOf(entry: string): string | undefined {
   if (!ENDS_OF_BEGINNINGS.some((end) => entry.endsWith(end))) return undefined;
   return entry.endsWith("*") ? entry.slice(0, -1) : entry;

@@ -18,7 +18,7 @@ export interface ResolvedModel {
 }
 
 export interface ModelsOptions extends ModelListsOptions {
-  /** What becomes of names that are not known: one resource for all of them, or "unknown". */
+  /** How unknown names are treated: they share one resource, or are refused. */
   readonly unknownModels: "other" | "refuse";
 }
 
@@ -96,7 +96,7 @@ export class Models {
     return answer;
   }
 
-  /** A name that several upstreams without lists of their own have goes to the first of them. */
+  /** Returns the upstream of a name; among those without `models`, the first that lists it. */
   #upstreamFor(name: string): UpstreamSpec | undefined {
     const chosen = upstreamFor(this.#options.upstreams, name);
     if (chosen === undefined || chosen.models.length > 0 || chosen.aliases.has(name)) {

@@ -4,7 +4,7 @@ import { seededRandom } from "@zae-limiter/test-support/seeded-random.ts";
 import { type FuzzedGateway, PLAN } from "./fuzzed-gateway.ts";
 import { HOSTILE } from "./hostile-requests.ts";
 
-/** What came of the requests of one kind. */
+/** The result of the requests of one kind. */
 export interface FuzzReport {
   readonly kind: string;
   readonly requests: number;
@@ -22,7 +22,7 @@ export interface FuzzReport {
 }
 
 const PARALLEL = 8;
-/** One of so many requests is a valid call. */
+/** A valid call follows one of this many hostile requests. */
 const VALID_EACH = 10;
 const WARM_UP = 100;
 const CONTROLS = 100;

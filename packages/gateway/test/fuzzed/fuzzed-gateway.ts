@@ -17,7 +17,7 @@ import type { Hostile } from "./hostile-requests.ts";
 const MEASURE = fileURLToPath(new URL("measure.mjs", import.meta.url));
 export const PLAN = "plan-ok";
 
-/** What the process of a gateway has cost so far. */
+/** The resources that the process of a gateway has used so far. */
 export interface Cost {
   readonly cpuUs: number;
   readonly heapBytes: number;
@@ -100,7 +100,7 @@ export class FuzzedGateway {
     return cost;
   }
 
-  /** Sends a valid call with a prompt of so many bytes; returns the status. */
+  /** Sends a valid call with a prompt of about `promptBytes`; returns the status. */
   async call(promptBytes = 100): Promise<number> {
     const body = bodyFor("/v1/chat/completions", PLAN, "gpt-4o", Math.ceil(promptBytes / 4));
     const answer = await fetch(new URL("/v1/chat/completions", this.#url), {

@@ -5,13 +5,13 @@ import { type FuzzReport, fuzz } from "./fuzz.ts";
 import { FuzzedGateway } from "./fuzzed-gateway.ts";
 
 const MIB = 1024 * 1024;
-/** What a gateway may keep of a kind: caches are bounded, and compiled code is kept. */
+/** The growth that one kind may cause: caches are bounded, and compiled code is kept. */
 const HEAP_GROWTH_MAX = 12 * MIB;
 const RSS_GROWTH_MAX = 400 * MIB;
 /** Requests that may reach the provider. */
 const FORWARDED = /^POST \/v1\/(?:chat\/completions|responses|messages)$|^GET \/v1\/models$/;
 
-/** Sends so many hostile requests; returns what they cost. */
+/** Sends hostile requests, and expects bounded costs; returns a report for each kind. */
 export async function expectHarmless(requests: number, seed: number): Promise<FuzzReport[]> {
   const gateway = await FuzzedGateway.start();
   try {

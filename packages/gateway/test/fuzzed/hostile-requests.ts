@@ -8,7 +8,7 @@ export interface Hostile {
   readonly isWhole: boolean;
 }
 
-/** What a request may draw from. */
+/** The inputs from which a request is drawn. */
 interface Source {
   readonly random: () => number;
   /** A key that is valid. */

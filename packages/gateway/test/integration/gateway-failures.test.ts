@@ -1,4 +1,4 @@
-/** Calls that cannot be decided, or whose client may not pass: what the client is told. */
+/** Answers to calls that cannot be decided, or whose client may not pass. */
 
 import type { Gateway } from "@zae-limiter/gateway/gateway.ts";
 import { createKey, idOf } from "@zae-limiter/gateway/keys.ts";

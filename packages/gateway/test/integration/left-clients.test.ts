@@ -16,7 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => stage.stop());
 
-/** Sends a call, and hangs up when the upstream has it; the upstream answers when it is told. */
+/** Sends a call, and hangs up when the upstream has it; the result makes the upstream answer. */
 async function leave(asked: object, reply: Reply): Promise<() => Promise<void>> {
   const leaving = new AbortController();
   let answer = async () => {};

@@ -49,7 +49,7 @@ afterAll(() => upstream.stop());
 class Generator {
   generated = 0;
   answered = 0;
-  /** What calls used beyond their estimates. */
+  /** Tokens that calls used beyond their estimates. */
   debt = 0;
   readonly #plans: readonly Plan[];
   readonly #failed = new Set<string>();
@@ -179,7 +179,7 @@ describe("many streams", () => {
   });
 });
 
-/** Refusals end at once here: with a clock that stands still, a retry would wait for nothing. */
+/** Ends refusals at once: with a clock that does not advance, a retry would wait for nothing. */
 function refusingRetries(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
   return async (...call) => {
     const response = await fetch(...call);

@@ -28,7 +28,7 @@ const ENTRY: AccessEntry = {
   refused_by: undefined,
 };
 
-/** A clock that stands still, and the lines that the operator gets. */
+/** A clock that does not advance by itself, and the lines that the operator gets. */
 function options() {
   const lines: string[] = [];
   const time = { nowMs: 0 };
