@@ -45,7 +45,7 @@ function timeless(item: Item | undefined, ...others: string[]): Record<string, u
   return Object.fromEntries(Object.entries(item ?? {}).filter(([name]) => !aside.has(name)));
 }
 
-/** What is stored under the keys of the expected items is exactly them. */
+/** Expects the stored items of these keys to equal the given ones, apart from times. */
 async function expectStored(
   store: TestStore,
   expected: readonly Item[],
@@ -63,7 +63,7 @@ function lasting(items: readonly Item[]): Item[] {
   return items.map((item) => (item.ttl === undefined ? item : { ...item, ttl }));
 }
 
-/** What the run behind the fixtures did, up to the first deletion. */
+/** Repeats the run behind the fixtures, up to the first deletion. */
 async function recreate({ entities, limits }: Repository): Promise<void> {
   const principal = "ops-team";
   const metadata = { tier: "gold", region: "eu" };

@@ -1,4 +1,4 @@
-/** What the DynamoDB adapter makes of a bad network, a busy server and a wrong setup. */
+/** The DynamoDB adapter with a bad network, a busy server and a wrong setup. */
 
 import { once } from "node:events";
 import { inspect } from "node:util";

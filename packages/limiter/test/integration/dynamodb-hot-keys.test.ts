@@ -1,4 +1,4 @@
-/** How a throttled key range is told from a throttled table, account or index. */
+/** How a throttled key range is distinguished from a throttled table, account or index. */
 
 import { RateLimiterUnavailable } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { DynamoItemStore } from "@zae-limiter/limiter/storage/dynamodb/item-store.ts";

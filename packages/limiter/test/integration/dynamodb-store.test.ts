@@ -59,7 +59,7 @@ function withTable(
     await store.close();
     await deleteTable({ table, endpoint });
   });
-  /** What a call costs, with the calls it took. */
+  /** Returns the requests that a call made, with their costs. */
   const costOf = async (call: () => Promise<unknown>): Promise<StoreCall[]> => {
     calls.length = 0;
     await call();

@@ -1,6 +1,6 @@
 /**
  * V8 gives objects that are made alike one hidden class, and finds their fields by it. Objects that
- * are made by spreading another one may get a class each: then every look-up of a field takes ten
+ * are made by spreading another one may get a class each: then every lookup of a field takes ten
  * times as long, in each acquire, and no profile shows it in one place.
  */
 
@@ -23,7 +23,7 @@ const CALLS = 1200;
 /** `LoadIC,0x35…,8012345,254,49,N,N,0x21…,nowMs,,`: what, address, time, line, column, …, name */
 const MISS = /^(\w+IC),[^,]*,(\d+),(\d+),(\d+),[^,]*,[^,]*,[^,]*,([^,]*)/;
 
-/** Returns how often each look-up of a field had to search for it since, by its place and name. */
+/** Returns how often each lookup of a field had to search for it since, by its place and name. */
 function missesIn(log: string, sinceMs: number): ReadonlyMap<string, number> {
   const misses = new Map<string, number>();
   for (const line of log.split("\n")) {

@@ -62,7 +62,7 @@ async function bytesPer(work: Work, count: number): Promise<number> {
   return Math.min(...passes.filter((bytes) => bytes > 0));
 }
 
-/** Acquires of one turn of the event loop, for so many entities. */
+/** Acquires of one turn of the event loop, for this many entities. */
 function together(limiter: RateLimiter, entities: number): Work {
   const requests = Array.from({ length: TOGETHER }, (_, at) => {
     return { ...REQUEST, entityId: `user-${at % entities}` };
@@ -155,7 +155,7 @@ describe("an acquire on DynamoDB", () => {
     const limiter = new RateLimiter(repository);
     const request = { entityId: "user", resource: "api", consume: { rps: 1 } };
     await limiter.acquire(request);
-    // A new bucket is looked at once more.
+    // A new bucket is read once more.
     nowMs += 5000;
     await limiter.acquire(request);
     calls.length = 0;

@@ -13,7 +13,7 @@ const CAPACITY = 100;
 const PER_SECOND = 50;
 const DURATION_MS = 1000;
 
-/** What a child says; times are of the day, because the children share no other clock. */
+/** Report of a child; times are of the day, because the children share no other clock. */
 interface Taken {
   readonly granted: number;
   readonly startedAt: number;

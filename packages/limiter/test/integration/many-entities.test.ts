@@ -49,7 +49,7 @@ function configOf(namespaceId: string, entityId: string): Item {
   };
 }
 
-/** What that many calls of `create` and `setEntity` would leave, without the audit log. */
+/** Writes the items that `COUNT` calls of `create` and `setEntity` leave, without audit. */
 async function seed(items: ItemStore, namespaceId: string): Promise<void> {
   for (let first = 0; first < COUNT; first += SEEDED_AT_ONCE) {
     const ids = Array.from({ length: SEEDED_AT_ONCE }, (_, index) => idOf(first + index));

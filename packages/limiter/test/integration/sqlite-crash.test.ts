@@ -17,7 +17,7 @@ const BATCH = 50;
 const build = builtSources();
 const directory = temporaryFolder();
 
-/** What a child was told to be stored before it was killed. */
+/** Keys that a child reported as stored before it was killed. */
 async function acknowledged(path: string, round: number, count: number): Promise<string[]> {
   const child = new Child(SCRIPTS.put, [build.open, path, String(round)]);
   const keys: string[] = [];

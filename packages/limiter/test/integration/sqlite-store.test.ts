@@ -1,4 +1,4 @@
-/** What the item store on a file does beyond the contract of all stores. */
+/** The item store on a file, beyond the contract of all stores. */
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -54,7 +54,7 @@ async function collect<T>(iterable: AsyncIterable<T>, count = Number.POSITIVE_IN
   return all;
 }
 
-/** Sort keys of the items that changed, as the feed tells it. */
+/** Sort keys of the items that changed, as the feed reports them. */
 async function changed(from: ChangesOptions["from"], count: number): Promise<string[]> {
   const options: ChangesOptions = from === undefined ? {} : { from };
   return (await collect(store.changes(options), count)).map(({ key }) => key.SK);
@@ -167,7 +167,7 @@ describe("the feed", () => {
   });
 
   test("the feed shows at once what this process changes", async () => {
-    // A feed whose timer never fires does not look by itself.
+    // A feed whose timer never fires does not read by itself.
     vi.useFakeTimers({ toFake: ["setTimeout"] });
     try {
       const next = changed("now", 1);

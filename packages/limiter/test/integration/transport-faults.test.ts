@@ -40,7 +40,7 @@ function withoutSlow(next: () => Fault): () => Fault {
   return () => {
     calls += 1;
     const fault = calls % 3 === 0 ? "none" : next();
-    // Of one item, `{}` says that there is none: nothing tells it from a true answer.
+    // For one item, `{}` means that there is none: a true answer may be the same.
     return fault === "slowAnswer" || fault === "emptyObject" ? "damagedAnswer" : fault;
   };
 }
@@ -179,7 +179,7 @@ describeEngine("dynoxide", "a bad network", ({ endpoint }) => {
     const faults = lots(12);
     let isBad = false;
     let requests = 0;
-    // Of a namespace, `{}` says that it is not registered: nothing tells it from a true answer.
+    // For a namespace, `{}` means that it is not registered: a true answer may be the same.
     const believable = (fault: Fault) => (fault === "emptyObject" ? "emptyBody" : fault);
     await using proxy = await faultProxy(endpoint, () => {
       requests += 1;

@@ -189,7 +189,7 @@ describe("errors are those of the SDK", () => {
     ["transact", (store) => store.transact([{ put: KEY }], { token: "once" })],
   ];
 
-  /** What a caller can tell. */
+  /** The outcome as far as a caller can observe it. */
   async function outcome(call: Promise<unknown>): Promise<unknown> {
     return call.then(
       (value) => ({ value }),
@@ -201,7 +201,7 @@ describe("errors are those of the SDK", () => {
     );
   }
 
-  /** Of errors that came as an answer; how sockets fail is told by each library in its words. */
+  /** Fields of an error that came as an answer; failures of sockets differ between libraries. */
   function tellable(cause: unknown): unknown {
     const { name, message, $fault, $metadata, Item, CancellationReasons } = (cause ?? {}) as {
       [field: string]: unknown;

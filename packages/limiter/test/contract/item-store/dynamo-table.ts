@@ -8,7 +8,7 @@ import type {
   OpenedStore,
 } from "@zae-limiter/testing/item-store-contract/subject.ts";
 
-/** What an engine does otherwise than DynamoDB. */
+/** Differences between a local DynamoDB and DynamoDB. */
 export function quirksOf({
   name,
 }: RunningEngine): Pick<ContractOptions, "unchangedAppear" | "noTimePasses"> {

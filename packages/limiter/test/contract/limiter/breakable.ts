@@ -53,7 +53,7 @@ async function lockable(store: LimiterStore, options: SubjectOptions): Promise<B
   };
 }
 
-/** What a call fails with, in the time it is given. */
+/** Returns the error of a call, which must fail in the time it is given. */
 export async function unavailable(call: () => Promise<unknown>): Promise<RateLimiterUnavailable> {
   const startedAt = performance.now();
   const error = await failureOf(call());

@@ -1,4 +1,4 @@
-/** What the diagnostics channels carry, for telemetry that is no part of this package. */
+/** Messages of the diagnostics channels, for telemetry that is no part of this package. */
 
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { Refusal } from "@zae-limiter/limiter/acquire/decision.ts";

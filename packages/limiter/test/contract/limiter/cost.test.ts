@@ -1,4 +1,4 @@
-/** What acquires cost: requests, and on the engines the units that DynamoDB would bill. */
+/** Costs of acquires: requests, and on the engines the units that DynamoDB would bill. */
 
 import type { StoreCall } from "@zae-limiter/limiter/storage/item-store.ts";
 import { refusalOf } from "@zae-limiter/test-support/outcomes.ts";
@@ -19,7 +19,7 @@ const USER = { entityId: ENTITY, resource: RESOURCE };
 const LIMITS = ["rpm:100", "tpm:100000", "rpd:5000/day", "tpd:9000000/day", "rps:50/sec"];
 const DAY_MS = 86_400_000;
 
-/** What work costs: the number of requests, and their units. */
+/** The cost of some work: the number of requests, and their units. */
 interface Price {
   readonly calls: number;
   readonly read: number;
@@ -65,7 +65,7 @@ function consumeOf(limits: readonly string[]): Record<string, number> {
   return Object.fromEntries(limits.map((limit) => [limit.split(":")[0] as string, 1]));
 }
 
-/** Units are told by the engines alone. */
+/** The expected price; only the engines report units. */
 function price(store: LimiterStore, calls: number, units: { read?: number; write?: number } = {}) {
   const { read = 0, write = 0 } = units;
   return store.real ? { calls, read, write, index: 0 } : { calls, read: 0, write: 0, index: 0 };

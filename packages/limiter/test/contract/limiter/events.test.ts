@@ -13,7 +13,7 @@ import { describeItemStores, describeLimiterStores, milliOf } from "./limiter-st
 const USER = { entityId: "user-1", resource: "gpt-4" };
 const RPM = { ...USER, limits: ["rpm:10"] };
 
-/** Requests are looked at where they matter. */
+/** Leaves out requests to the store. */
 function withoutCalls(events: readonly LimiterEvent[]): LimiterEvent[] {
   return events.filter(({ type }) => type !== "call");
 }

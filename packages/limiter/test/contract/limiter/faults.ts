@@ -20,7 +20,7 @@ import {
   reset,
 } from "@zae-limiter/test-engines/fake-dynamodb.ts";
 
-/** One request, told apart by what it does and to which item. */
+/** One request, identified by its operation and its item. */
 export interface Request {
   readonly operation: "get" | "getMany" | "put" | "update" | "delete" | "transact" | "other";
   /** The partition key of the item, or of the first one. */
@@ -51,7 +51,7 @@ export type Fault =
   | "cancelled";
 
 export class Faults {
-  /** What happens to a request; `undefined`: nothing special. */
+  /** Returns the fault of a request; `undefined`: none. */
   rule: (request: Request) => Fault | undefined = () => undefined;
   /** Everything that was asked for. */
   readonly requests: Request[] = [];
@@ -120,7 +120,7 @@ export function faultyTable(table: ItemTable, faults: Faults): ItemTable {
   };
 }
 
-/** Throws what the request meets on its way, or tells whether its answer gets lost. */
+/** Throws the error of the request's fault, or returns whether its answer gets lost. */
 function passes(faults: Faults, request: Request): boolean {
   let fault = faults.judge(request);
   // The adapter repeats what met a conflict.
@@ -193,7 +193,7 @@ const OPERATIONS: Readonly<Record<string, Request["operation"]>> = {
   TransactWriteItems: "transact",
 };
 
-/** The part of requests that tells which item they are about. */
+/** The part of requests that names their item. */
 interface Aimed {
   readonly Key?: { PK?: { S?: string } };
   readonly Item?: { PK?: { S?: string } };
@@ -234,7 +234,7 @@ const ANSWERS: Readonly<Record<Exclude<Fault, "lost" | "conflict">, FakeAnswer>>
   cancelled: { error: "TransactionCanceledException" },
 };
 
-/** What the adapter of DynamoDB makes of these answers. */
+/** Errors that the adapter of DynamoDB makes of these answers. */
 const REPORTS: Readonly<Record<keyof typeof ANSWERS, () => Error>> = {
   throttled: () => unavailable("throttled", true),
   hot: () => unavailable("throttled", true, true),

@@ -1,4 +1,4 @@
-/** What acquires and leases write, attribute by attribute, where buckets are items. */
+/** Attributes that acquires and leases write, where buckets are items. */
 
 import { bucketKey } from "@zae-limiter/limiter/records/keys.ts";
 import type { Value } from "@zae-limiter/limiter/storage/item.ts";

@@ -39,7 +39,7 @@ const TIMEOUT_MS = 20_000;
 /** Why DynamoDB Local runs only the numbered cases. */
 export const SLOW = "DynamoDB Local is slow, and dynoxide runs this";
 
-/** Where buckets are, and how a repository gets there. */
+/** The storage of buckets, and how a repository is opened on it. */
 interface Place {
   /** The items underneath; the embedded stores keep buckets elsewhere. */
   readonly items?: ItemStore;
@@ -51,7 +51,7 @@ interface Place {
 }
 
 export interface SubjectOptions extends DynamoOptions, ContractSubjectOptions {
-  /** What goes wrong; for stores where buckets are items. */
+  /** Faults to inject, for stores where buckets are items. */
   readonly faults?: Faults;
 }
 

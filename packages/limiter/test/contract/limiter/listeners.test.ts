@@ -1,6 +1,6 @@
 /**
- * What listeners get. A limiter hears of its own calls; of splits and warnings in its namespace;
- * and of all requests to the store, because they belong to no limiter.
+ * Events for listeners. A limiter reports its own calls; splits and warnings in its namespace; and
+ * all requests to the store, because they belong to no limiter.
  */
 
 import { once } from "node:events";
@@ -36,7 +36,7 @@ class Heard {
     });
   }
 
-  /** What was heard since the last time, without requests. */
+  /** Events since the last time, without requests. */
   get news(): readonly LimiterEvent[] {
     return this.events.splice(0).filter(({ type }) => type !== "call");
   }

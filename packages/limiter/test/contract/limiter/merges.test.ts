@@ -181,7 +181,7 @@ describeItemStores("shards that are merged", (store) => {
   });
 });
 
-/** A bucket of so many shards, from which one has been consumed. */
+/** A bucket of `count` shards, from which one has been consumed. */
 async function opened(store: LimiterStore, limits: string[], count: number): Promise<Subject> {
   const subject = await store.open();
   await subject.repo.limits.setSystem(limits);

@@ -69,7 +69,7 @@ describeItemStores("a lease on the shard that had enough", (store) => {
   });
 });
 
-/** What each shard of the child has left of `rpm`, and has given. */
+/** Tokens of `rpm` that each shard of the child has left, and that were consumed from it. */
 async function shards({ place }: LimiterStore, { repo }: Subject): Promise<unknown[]> {
   const keys = [0, 1].map((shard) => bucketKey(repo.namespaceId, "child", RESOURCE, shard));
   const items = await place.items?.getMany(keys, { consistent: true });

@@ -1,5 +1,5 @@
 /**
- * What acquires do while the store cannot answer. The stores are real: servers on the loopback that
+ * Acquires while the store cannot answer. The stores are real: servers on the loopback that
  * misbehave in front of an engine, a port without a server, a file that another process has locked.
  * A memory cannot fail.
  */

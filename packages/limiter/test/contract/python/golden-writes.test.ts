@@ -171,7 +171,7 @@ test("audit events: limits, switches, policies, moves, top-ups and resets", asyn
       ...days,
     });
   };
-  // The first two events tell of schedules and sessions, which this version cannot store.
+  // The first two events are about schedules and sessions, which this version cannot store.
   await expectEvent(2, () => repo.limits.setResource("dis", ["rpm:100"], { principal }));
   for (const id of ["u1", "u2"]) await acquire(id, "dis", { rpm: 1 });
   await expectEvent(3, () => repo.limits.disable({ resource: "dis" }, { principal }));

@@ -1,4 +1,4 @@
-/** What is remembered of stored limits, for how long, and what it costs to find out. */
+/** Cached limits: which are cached, for how long, and what reads cost. */
 
 import { RateLimiterUnavailable } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import type { Limit } from "@zae-limiter/limiter/domain/limit.ts";
@@ -12,7 +12,7 @@ async function rpm(repo: Repository, entityId = "user-1", resource = "gpt-4") {
   return (await repo.limits.resolve(entityId, resource))?.limits[0]?.capacity;
 }
 
-/** A clock that stands until it is moved. */
+/** A clock that does not advance until it is moved. */
 function standingClock() {
   let now = Date.now();
   return {

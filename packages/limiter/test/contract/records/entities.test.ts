@@ -205,7 +205,7 @@ describe("entities of others", () => {
   it("entities of others in a circle do not hang the creation of a child", async () => {
     const items = new MemoryItemStore();
     const repo = await Repository.over(items);
-    // The Python library does not look at ancestors.
+    // The Python library does not check ancestors.
     for (const [id, parentId] of [
       ["x", "y"],
       ["y", "x"],

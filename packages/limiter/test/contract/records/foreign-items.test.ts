@@ -1,5 +1,5 @@
 /**
- * Items that stand in an index without belonging there. IAM protects the leading key of a write and
+ * Items that are in an index without belonging there. IAM protects the leading key of a write and
  * no index key, so the item's own key decides about what a listing shows.
  */
 

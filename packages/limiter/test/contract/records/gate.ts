@@ -1,4 +1,4 @@
-/** A store whose reads a test can hold up or let fail, to look at what happens meanwhile. */
+/** A store whose reads a test can hold up or let fail, to observe other calls meanwhile. */
 
 import type { Item, Key } from "@zae-limiter/limiter/storage/item.ts";
 import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
@@ -15,7 +15,7 @@ export class Gate {
   /** The keys of every batched read. */
   readonly reads: (readonly Key[])[] = [];
   readonly store: ItemStore;
-  /** The same items for other clients, which are not held up. */
+  /** The store underneath, for other clients, which are not held up. */
   readonly items = new MemoryItemStore();
   readonly #holds: { onRead: () => void; released: Promise<void> }[] = [];
   readonly #failures: Error[] = [];

@@ -199,7 +199,7 @@ describeStores("namespaces", (store) => {
     ];
     for (const change of refused) expect(await stateOf(change())).toBe("deleted");
     expect(await store.itemsOf(id, "GSI4")).toEqual(before);
-    // What is there can still be looked at, until it is purged.
+    // Its records can still be read, until it is purged.
     expect(await scoped.limits.getEntity("user-1")).toHaveLength(1);
     await repo.namespaces.recover(id);
     await scoped.limits.setEntity("user-1", ["rpm:2"]);

@@ -7,7 +7,7 @@ import { entityConfigRegistryKey } from "@zae-limiter/limiter/records/keys.ts";
 import { describeStores } from "@zae-limiter/test-support/stores.ts";
 import { expect, it } from "vitest";
 
-/** What providers call their models; the last one is as long as a resource may be. */
+/** Names that providers give models; the last one is as long as a resource may be. */
 const MODELS = [
   "123",
   "01-ai/yi-34b",

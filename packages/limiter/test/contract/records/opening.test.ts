@@ -248,7 +248,7 @@ describeEngines("a table", ({ endpoint }) => {
     for (const table of tables.splice(0)) await deleteTable({ table, endpoint });
   });
 
-  /** A new table, with a way to look at the records of all namespaces in it. */
+  /** A new table, with a way to read the records of all namespaces in it. */
   async function newTable(more: Parameters<typeof Repository.createTable>[1] = {}) {
     const table = newName();
     tables.push(table);

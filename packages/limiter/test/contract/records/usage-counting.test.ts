@@ -32,7 +32,7 @@ async function open(url: string, options: OpenOptions = {}) {
   return { time, limiter, repo, acquire };
 }
 
-/** What the snapshots of an entity say: `window start events counters`. */
+/** The snapshots of an entity, each as `window start events counters`. */
 async function usageOf(repo: Repository, entityId: string): Promise<string[]> {
   const { snapshots } = await repo.usage.snapshots({ entityId });
   return snapshots

@@ -37,7 +37,7 @@ export async function hammer(
   return { granted, elapsedMs, coreShare: (user + system) / 1000 / elapsedMs };
 }
 
-/** What a full bucket may admit in that time. */
+/** Tokens that a full bucket may grant in that time at most. */
 export function allowed(
   capacity: number,
   perSecond: number,

@@ -32,7 +32,7 @@ export class Child {
     this.lines = createInterface({ input: this.#process.stdout })[Symbol.asyncIterator]();
   }
 
-  /** What it wrote to stderr. */
+  /** The text that it wrote to stderr. */
   get complaints(): string {
     return this.#complaints;
   }

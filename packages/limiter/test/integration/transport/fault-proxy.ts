@@ -9,7 +9,7 @@ import {
 } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 
-/** What happens to a request. The engine sees it only where that is said. */
+/** Faults of a request. The engine sees the request only where that is said. */
 export const FAULTS = [
   /** Passed on, and the answer back: nothing goes wrong. */
   "none",
@@ -28,7 +28,7 @@ export const FAULTS = [
   "serverError",
   "throttled",
 ] as const;
-/** `deliveredTwice` is kept apart: DynamoDB never does that, only what stands in between. */
+/** `deliveredTwice` is kept apart: DynamoDB never does that, only a proxy in between. */
 export type Fault = (typeof FAULTS)[number] | "deliveredTwice";
 
 export interface FaultProxy extends AsyncDisposable {
@@ -120,7 +120,7 @@ function spoil(response: ServerResponse, answer: Answer, fault: Fault): void {
     }
     case "damagedAnswer":
       response.writeHead(status, headers);
-      // Still JSON, of the same length, and wrong: only the checksum tells.
+      // Still JSON, of the same length, and wrong: only the checksum shows it.
       response.end(body.toString("latin1").replace(/[0-9]"/, '!"'), "latin1");
       return;
     case "notJson":

@@ -11,7 +11,7 @@ import { describe, expect, test } from "vitest";
 
 const request = { entityId: "key-1", resource: "gpt-4", limits: ["rpm:5"], consume: { rpm: 1 } };
 
-/** What a caller without types may pass. */
+/** Passes a value as a caller without types may do. */
 const wrongly = <T>(value: unknown) => value as T;
 
 describe("misuse", () => {

@@ -1,4 +1,4 @@
-/** All calls for one bucket stand in one line, whichever limiter and however they come. */
+/** All calls for one bucket wait in one queue, whichever limiter and method they use. */
 
 import { type LimiterEvent, RateLimiter, Repository } from "@zae-limiter/limiter/index.ts";
 import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";

@@ -1,4 +1,4 @@
-/** What `console.log` shows of a decision, and what a process hears that has no listener. */
+/** Decisions as `console.log` shows them, and warnings of a process without a listener. */
 
 import { once } from "node:events";
 import { inspect } from "node:util";

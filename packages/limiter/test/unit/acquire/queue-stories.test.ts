@@ -85,7 +85,7 @@ class Story {
     }
   }
 
-  /** What it comes to is looked at in the end. */
+  /** Keeps a call whose outcome `end` checks. */
   #begin(call: Promise<void>): void {
     call.catch(() => undefined);
     this.#ended.push(call);

@@ -51,7 +51,7 @@ const steps = fc.oneof(
   fc.integer({ min: -7_200_000, max: 600_000 }),
 );
 
-/** What may happen to these entities, and to these limits, and to the clock. */
+/** Random steps with these entities, limits and changes of the clock. */
 function stories(
   ids: readonly string[],
   limits: fc.Arbitrary<string[]> | undefined,
@@ -192,7 +192,7 @@ test.each([
       const distributed = new Telling(await overTable(items, { clock }));
       await Promise.all([embedded.begin(), distributed.begin()]);
       for (const [at, what] of steps.entries()) {
-        // For a second a refusal may be repeated from memory, and nothing else is looked at.
+        // For a second a refusal may be repeated from memory, without a read of the bucket.
         time.advance(what.do === "wait" ? what.ms : 1000);
         expect(await distributed.tell(what), `step ${at}`).toEqual(await embedded.tell(what));
       }

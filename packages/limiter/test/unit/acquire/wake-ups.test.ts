@@ -1,5 +1,5 @@
 /**
- * What wakes a call that waits, besides time: resets and top-ups; and calls for several resources.
+ * Resets and top-ups, which wake a waiting call as time does; and calls for several resources.
  */
 
 import type { AcquireRequest } from "@zae-limiter/limiter/acquire/acquire-request.ts";

@@ -19,7 +19,7 @@ export class IdealLimit {
   atMs: number;
   /** Net milli-tokens consumed. */
   consumed = 0n;
-  /** What the code under test may have rounded off for good, by changes of the period. */
+  /** Milli-tokens that the code under test may have rounded off, by changes of the period. */
   slack: Fraction = ZERO;
   /** Time by which clocks may differ: the bucket is that much larger. */
   readonly #spreadMs: number;

@@ -34,7 +34,7 @@ export type Command =
 
 export interface Scenario {
   readonly limits: Limits;
-  /** What each client's clock is ahead of the time. */
+  /** Milliseconds that each client's clock is ahead of the time. */
   readonly offsetsMs: readonly number[];
   readonly ttlMultiplier: number;
   readonly commands: readonly Command[];
@@ -138,7 +138,7 @@ export class ModelRun {
       case "delete":
         await this.#client(command.client).deleteEntity(ENTITY);
         this.#ideal = undefined;
-        // A bucket created in the millisecond of the old one could not be told from it.
+        // A bucket created in the millisecond of the old one could not be distinguished from it.
         this.#nowMs += 1;
         this.#see();
     }

@@ -20,7 +20,7 @@ export const ENTITY = "entity";
 export const RESOURCE = "resource";
 const NAMESPACE = "ns";
 
-/** What is stored of a limit. */
+/** The stored state of a limit. */
 export interface Held {
   /** Not cut at the capacity. */
   readonly level: Fraction;
@@ -30,11 +30,11 @@ export interface Held {
 
 export interface Subject {
   readonly clients: readonly BucketStore[];
-  /** Looks on, and keeps its own views. */
+  /** Only reads, and has its own cached states. */
   readonly observer: BucketStore;
-  /** What is stored, as of a moment; `undefined` when there is no bucket. */
+  /** Returns the balances at a time; `undefined` when there is no bucket. */
   held(nowMs: number): ReadonlyMap<string, Held> | undefined;
-  /** What a store does by itself to buckets whose time is over. */
+  /** Removes expired buckets, as a store does by itself. */
   sweep(): Promise<void>;
 }
 
@@ -67,7 +67,7 @@ export function distributedSubject(options: SubjectOptions): Subject {
     observer: open(options.clock),
     held: (nowMs) => {
       if (store.readNow(key) === undefined) return undefined;
-      // A clock that was set back may make a shard look hot: then there are several.
+      // A clock that was set back may make a shard seem saturated: then there are several.
       const shards = Array.from({ length: SHARDS_MAX }, (_, shard) =>
         store.readNow(bucketKey(NAMESPACE, ENTITY, RESOURCE, shard)),
       );

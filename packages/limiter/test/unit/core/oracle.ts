@@ -1,6 +1,6 @@
 /**
- * The same arithmetic in BigInt, where nothing is ever rounded. Written apart from the code under
- * test: a bucket here is one fraction, `parts / periodMs` milli-tokens, and a refill adds
+ * The arithmetic of buckets in BigInt, where nothing is ever rounded. Written apart from the code
+ * under test: a bucket here is one fraction, `parts / periodMs` milli-tokens, and a refill adds
  * `elapsed * refillMilli` parts.
  */
 

@@ -19,7 +19,7 @@ export const RULES = { ...DYNAMODB_TRAITS, ttlMultiplier: 7 };
 const NAME = { entityId: "e", resource: "r" };
 const CONFIG = configOf(["a:10/day"]);
 
-/** A shard that holds so many tokens since now. */
+/** A shard with this balance, in tokens, as of now. */
 export function shardOf(tokens: number, more: Partial<SeenBucket> = {}): SeenBucket {
   const made = newBucket({
     name: NAME,

@@ -12,7 +12,7 @@ const CAPACITY = 1000;
 const PER_MS = CAPACITY / 60_000;
 const CALLS = 250;
 
-/** What is missing at the end, as a part of the capacity, and how many refusals were wrong. */
+/** Tokens missing at the end, as a part of the capacity, and the part of calls refused wrongly. */
 async function history(seed: number, shards: number, load: number, most: number, cools = false) {
   const random = seededRandom(seed);
   const table = new Table();

@@ -37,7 +37,7 @@ export class ShardsRun {
   readonly #clients: readonly Client[];
   readonly #limits: readonly Limit[];
   readonly #whole = new Map<string, IdealLimit>();
-  /** By shard, then by limit. */
+  /** Keyed by shard, then by limit. */
   readonly #shards = new Map<number, Map<string, IdealLimit>>();
   readonly #grants: Grant[] = [];
   #debts = false;
@@ -58,7 +58,7 @@ export class ShardsRun {
   async run(commands: readonly ShardCommand[]): Promise<void> {
     for (const command of commands) {
       await this.#carryOut(command);
-      // What clients do in the background is done, and looked at, before time passes.
+      // Background work of clients is done, and checked, before time passes.
       await tick();
       this.#follow([]);
       this.#refill();
@@ -213,7 +213,7 @@ export class ShardsRun {
     );
   }
 
-  /** What all the shards hold that share a holder. */
+  /** Sum of `full` of all shards that share a holder. */
   #fullOf(holder: number, name: string, items: ReadonlyMap<number, Item>): Fraction {
     let full = ZERO;
     for (const [shard, limits] of this.#shards) {

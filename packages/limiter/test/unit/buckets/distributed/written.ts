@@ -1,4 +1,4 @@
-/** What a planned write makes of a bucket, worked out without a store. */
+/** Applies planned writes to buckets, without a store. */
 
 import {
   decoded,

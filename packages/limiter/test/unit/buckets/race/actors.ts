@@ -19,7 +19,7 @@ export const ENTITIES = ["solo", "child", "late", "parent"] as const;
 /** Whole tokens by limit name. */
 export type Tokens = Readonly<Record<string, number>>;
 
-/** What an actor does with its lease. */
+/** Use of the lease by an actor. */
 export type Ending =
   | { readonly do: "commit" | "rollback" | "throw" | "abort" }
   | { readonly do: "adjust" | "flush"; readonly deltas: Tokens }
@@ -53,12 +53,12 @@ export type Actor =
   | { readonly do: "merge"; readonly entity: string }
   | { readonly do: "tick"; readonly ms: number };
 
-/** What came of an acquire. */
+/** The outcome of an acquire. */
 export interface Report {
   readonly outcome: "granted" | "refused" | "failed";
-  /** What it should hold in the end; `undefined` entries were never charged. */
+  /** Amounts it should hold in the end; `undefined` entries were never consumed. */
   readonly kept: Sums;
-  /** What a write that failed may or may not have changed on top of that. */
+  /** Amounts that a failed write may or may not have changed on top of that. */
   readonly uncertain: Sums;
   /** It went on after a part of it had failed. */
   readonly caught?: boolean;
@@ -117,7 +117,7 @@ export async function acquire(
   return settle(lease, ending);
 }
 
-/** What was charged, of the entity and of its ancestors. */
+/** Amounts that were consumed, from the entity and its ancestors. */
 function heldBy(lease: Lease): Sums {
   return new Map(
     lease.statuses

@@ -23,7 +23,7 @@ export function slot(entityId: string, limitName: string): string {
 }
 
 export class Ledger {
-  /** By actor: what its writes have taken, net; those whose answer was lost are left out. */
+  /** Net amounts of the writes of each actor; those whose answer was lost are left out. */
   readonly taken = new Map<number, Sums>();
   /** Actors one of whose writes was done without an answer. */
   readonly unanswered = new Set<number>();
@@ -34,11 +34,11 @@ export class Ledger {
   readonly #world: World;
   readonly #spreadMs: number;
   readonly #buckets = new Map<string, Map<string, IdealLimit>>();
-  /** By actor, item and limit: net, as `taken`. */
+  /** Keyed by actor, item and limit; net, as `taken`. */
   readonly #takenAt = new Map<string, { net: number; slot: string }>();
   /** Buckets that were merged: what their shards gave may be refunded to any of them. */
   readonly #merged = new Set<string>();
-  /** What shards that do not exist yet will start with. */
+  /** Levels that shards that do not exist yet will start with. */
   readonly #moved = new Map<string, ReadonlyMap<string, Fraction>>();
 
   /** `spreadMs`: how much the time may pass between planning a write and its landing. */
@@ -288,7 +288,7 @@ function limitNames(item: Item): string[] {
     .filter((name) => name !== "wcu");
 }
 
-/** What the shard has of the limit. */
+/** The share of the limit that the shard has. */
 function shareIn(item: Item, name: string): Rate {
   return shardRate(rateIn(item, name), shardIn(item), Number(item.shard_count));
 }
@@ -318,7 +318,7 @@ function actorsOf(actor: Landed["actor"]): Iterable<number> {
   return typeof actor === "number" ? [actor] : actor.keys();
 }
 
-/** What each actor has consumed by a write: together exactly what the write has consumed. */
+/** Amounts that each actor has consumed by a write: their sum is what the write consumed. */
 function partsOf(
   actor: number | Shares,
   limitName: string,

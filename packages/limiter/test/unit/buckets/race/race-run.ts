@@ -35,7 +35,7 @@ export interface Race {
   /** After everything is settled and `idleMs` have passed, with a sweep of expired items. */
   readonly laterActors: readonly Actor[];
   readonly idleMs: number;
-  /** By the number of the call. */
+  /** Faults with the numbers of their calls. */
   readonly faults: readonly (readonly [number, Fault])[];
 }
 
@@ -165,7 +165,7 @@ export class RaceRun {
     this.#ended += 1;
   }
 
-  /** What the store does by itself, at any moment, to items whose time is over. */
+  /** Removes expired items, as the store does by itself at any time. */
   async #sweep(): Promise<void> {
     for (const item of this.#buckets()) {
       await this.#world.turn("sweep");
@@ -191,7 +191,7 @@ export class RaceRun {
     this.#judgeRefusals();
   }
 
-  /** What its writes have taken is what it was granted and has kept. */
+  /** Checks that its writes consumed what it was granted and has kept. */
   #judgeActor(actor: number, report: Report): void {
     const { unanswered } = this.#ledger;
     if (unanswered.has(actor) && report.outcome === "granted" && !report.caught) {
@@ -212,7 +212,7 @@ export class RaceRun {
     }
   }
 
-  /** What the warnings say could not be given back; it may have been, with the answer lost. */
+  /** Amount not refunded according to warnings; it may have been, with the answer lost. */
   #unrestored(at: string): number {
     let sum = 0;
     for (const { entityId, amountsMilli } of this.#warnings) {
@@ -223,7 +223,7 @@ export class RaceRun {
     return sum;
   }
 
-  /** Where all requests fit together, none is refused. */
+  /** Checks that none is refused when all requests fit together. */
   #judgeRefusals(): void {
     if (!fitsTogether(this.#race)) return;
     for (const [actor, { outcome }] of this.#reports) {

@@ -32,7 +32,7 @@ export class ScheduledStore implements ItemStore {
   readonly #world: World;
   readonly #onLanded: (landed: readonly Landed[]) => void;
 
-  /** `onLanded`: hears of all writes that one request has done at once. */
+  /** `onLanded` is called with all writes that one request has done at once. */
   constructor(items: MemoryItemStore, world: World, onLanded: (landed: readonly Landed[]) => void) {
     this.#items = items;
     this.#world = world;

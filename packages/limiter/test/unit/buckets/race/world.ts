@@ -6,8 +6,8 @@ import { RateLimiterUnavailable } from "@zae-limiter/limiter/domain/errors/error
 import type { Scheduler } from "fast-check";
 
 /**
- * What may happen to a call. `throttled`, `conflict`: refused, nothing was done. `lost`: it was
- * done, and its response is lost.
+ * The fault of a call. `throttled`, `conflict`: refused, nothing was done. `lost`: it was done, and
+ * its response is lost.
  */
 export type Fault = "throttled" | "conflict" | "lost";
 
@@ -19,7 +19,7 @@ interface Sleeper {
   readonly wake: () => void;
 }
 
-/** What each actor consumes by a write that several of them share, in milli-tokens by limit. */
+/** Milli-tokens by limit that each actor consumes by a write that several of them share. */
 export type Shares = ReadonlyMap<number, ReadonlyMap<string, number>>;
 
 /**

@@ -16,7 +16,7 @@ function leg(entityId: string, limit: string, amount: number): Leg {
   return { entityId, resource: RESOURCE, config, amountsMilli, link: UNLINKED, linkIsFresh: true };
 }
 
-/** What each bucket has consumed, in tokens. */
+/** Tokens that were consumed from each bucket. */
 function consumedIn(table: Table, ...entityIds: readonly string[]): readonly unknown[] {
   return entityIds.map((entityId) => {
     const item = table.items.readNow(bucketKey(NAMESPACE, entityId, RESOURCE, 0));

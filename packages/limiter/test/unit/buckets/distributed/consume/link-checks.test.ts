@@ -56,7 +56,7 @@ describe("a parent that the index missed", () => {
     const maker = table.client();
     await maker.take(CONFIG, { a: 1000 });
     await appear(table);
-    // A take that looks first has forgotten what was seen before.
+    // A consume that reads first has forgotten the cached state.
     await maker.store.consume([maker.leg(CONFIG, [1000])], { speculative: false });
     await maker.timer.sleep(30_000);
     await maker.later();
@@ -130,7 +130,7 @@ describe("a parent that the index missed", () => {
     await table.client().store.relink(TARGET.entityId, PARENT);
     const before = table.calls.length;
     await maker.later();
-    // Both are looked at as of one moment, and there is nothing to correct.
+    // Both are read together, and there is nothing to correct.
     expect(table.calls.slice(before)).toStrictEqual(["getMany", "getMany"]);
     expect(table.items.readNow(KEY)).toMatchObject({ parent_id: "parent" });
   });

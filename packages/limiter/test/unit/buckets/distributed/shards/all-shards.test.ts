@@ -38,7 +38,7 @@ function next(
   return nextOfAll(request, historyOf(), { of: "all", count, shards }, situationOf([], more));
 }
 
-/** What a decision does, in a word; `undefined`: begin again. */
+/** A decision in a few words; `undefined`: begin again. */
 function wordOf([step, ...more]: readonly Step[]): string | undefined {
   if (step === undefined) return undefined;
   if (more.length > 0) return [step, ...more].map((one) => one.do).join(", ");

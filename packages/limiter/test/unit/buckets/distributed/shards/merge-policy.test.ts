@@ -1,4 +1,4 @@
-/** When shards are merged: a table of what was needed, and the record that tells. */
+/** When shards are merged: a table of what was needed, and the record of it. */
 
 import type { SeenBucket } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
 import { WritePlan } from "@zae-limiter/limiter/buckets/distributed/plan/write-plan.ts";
@@ -88,7 +88,7 @@ describe("a bucket is halved", () => {
   });
 });
 
-/** What a planned write says about the need. */
+/** The need that a planned write records. */
 function written(bucket: SeenBucket, nowMs: number) {
   const plan = new WritePlan();
   countNeed(plan, bucket, nowMs);

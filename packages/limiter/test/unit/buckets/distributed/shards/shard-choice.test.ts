@@ -5,7 +5,7 @@ import { pickShard } from "@zae-limiter/limiter/buckets/distributed/shards/shard
 import { describe, expect, test } from "vitest";
 import { NOW, requestOf, shardOf, situationOf } from "../known.ts";
 
-/** Shards of a bucket of 10 tokens, each with so many; `undefined`: nothing is known of it. */
+/** Shards of a bucket of 10 tokens with these balances; `undefined`: nothing is known of it. */
 function shardsOf(tokens: readonly (number | undefined)[]): (SeenBucket | undefined)[] {
   return tokens.map((held, shard) =>
     held === undefined ? undefined : shardOf(held, { shard, shardCount: tokens.length }),

@@ -401,6 +401,6 @@ test("2,000 acquires at one per second never change the number of shards (B5)", 
     await (clients[second % 2] as Client).take(config, { a: 1000 });
   }
   expect(shardsOf(table).map((item) => item.shard_count)).toEqual([1]);
-  // Counting the writes costs no calls: each client looks once, and once at the record behind it.
+  // Counting the writes costs no calls: each client reads the bucket once, and its record once.
   expect(table.calls.length - before).toBeLessThanOrEqual(2004);
 });

@@ -1,4 +1,4 @@
-/** What a client assumes of a bucket while its writes are under way. */
+/** Predictions of a client about a bucket while its writes are in flight. */
 
 import {
   decoded,

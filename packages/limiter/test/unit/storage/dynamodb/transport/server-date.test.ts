@@ -1,4 +1,4 @@
-/** What the date of an answer proves about the clocks. */
+/** Conclusions about the clocks from the date of an answer. */
 
 import { ServerDate } from "@zae-limiter/limiter/storage/dynamodb/transport/exchange.ts";
 import { describe, expect, it } from "vitest";
