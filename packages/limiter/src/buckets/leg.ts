@@ -207,7 +207,7 @@ export function effectiveLink(link: Link, policy: boolean | undefined): Link {
   return policy === undefined ? link : byPolicy(link, policy);
 }
 
-/** Returns the Python library's stamps of a bucket whose link is known to follow the policy. */
+/** Returns the stamps by which the Python library knows that a bucket's link is the policy. */
 export function ownerStamps(record: Item | undefined): Record<string, Value> {
   const generation = record === undefined ? undefined : numberAt(record, "pgen");
   const incarnation =
