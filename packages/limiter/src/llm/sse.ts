@@ -26,34 +26,27 @@ export class SseSplitter {
   /** Returns the bytes of the events that this chunk completes, each with its line ends. */
   push(chunk: Uint8Array): Uint8Array[] {
     const events: Uint8Array[] = [];
-    let isLineEmpty = this.#isLineEmpty;
-    let isAfterCr = this.#isAfterCr;
-    let from = 0;
-    for (let at = 0; at < chunk.length; at += 1) {
-      const byte = chunk[at];
-      if (byte !== CR && byte !== LF) {
-        isLineEmpty = false;
-        isAfterCr = false;
-        continue;
-      }
-      const isSecondHalf = byte === LF && isAfterCr;
-      isAfterCr = byte === CR;
+    let eventAt = 0;
+    let lineAt = 0;
+    let lf = chunk.indexOf(LF);
+    let cr = chunk.indexOf(CR);
+    while (lf !== -1 || cr !== -1) {
+      const isCr = lf === -1 || (cr !== -1 && cr < lf);
+      const at = isCr ? cr : lf;
+      const isSecondHalf = at === 0 && !isCr && this.#isAfterCr;
+      const isBlank = at === lineAt && (at > 0 || this.#isLineEmpty);
+      lineAt = isCr && chunk[at + 1] === LF ? at + 2 : at + 1;
       // The event that ended with the CR was returned with the chunk before: this is its last byte.
-      if (isSecondHalf && at === 0 && this.#partBytes === 0) from = this.#cut(chunk, 0, 1, events);
-      if (isSecondHalf) continue;
-      if (!isLineEmpty) {
-        isLineEmpty = true;
-        continue;
-      }
-      if (isAfterCr && chunk[at + 1] === LF) {
-        at += 1;
-        isAfterCr = false;
-      }
-      from = this.#cut(chunk, from, at + 1, events);
+      const isLastByte = isSecondHalf && this.#partBytes === 0;
+      if (isSecondHalf ? isLastByte : isBlank) eventAt = this.#cut(chunk, eventAt, lineAt, events);
+      if (lf !== -1 && lf < lineAt) lf = chunk.indexOf(LF, lineAt);
+      if (cr !== -1 && cr < lineAt) cr = chunk.indexOf(CR, lineAt);
     }
-    this.#isLineEmpty = isLineEmpty;
-    this.#isAfterCr = isAfterCr;
-    this.#keep(chunk, from, chunk.length);
+    if (chunk.length > 0) {
+      this.#isLineEmpty = lineAt === chunk.length;
+      this.#isAfterCr = chunk[chunk.length - 1] === CR;
+    }
+    this.#keep(chunk, eventAt, chunk.length);
     return events;
   }
 
