@@ -26,26 +26,21 @@ export class SseSplitter {
   /** Returns the bytes of the events that this chunk completes, each with its line ends. */
   push(chunk: Uint8Array): Uint8Array[] {
     const events: Uint8Array[] = [];
-    let eventAt = 0;
-    let lineAt = 0;
-    let lf = chunk.indexOf(LF);
-    let cr = chunk.indexOf(CR);
-    while (lf !== -1 || cr !== -1) {
-      const isCr = lf === -1 || (cr !== -1 && cr < lf);
-      const at = isCr ? cr : lf;
-      const isSecondHalf = at === 0 && !isCr && this.#isAfterCr;
-      const isBlank = at === lineAt && (at > 0 || this.#isLineEmpty);
-      lineAt = isCr && chunk[at + 1] === LF ? at + 2 : at + 1;
-      // The event that ended with the CR was returned with the chunk before: this is its last byte.
-      const isLastByte = isSecondHalf && this.#partBytes === 0;
-      if (isSecondHalf ? isLastByte : isBlank) eventAt = this.#cut(chunk, eventAt, lineAt, events);
-      if (lf !== -1 && lf < lineAt) lf = chunk.indexOf(LF, lineAt);
-      if (cr !== -1 && cr < lineAt) cr = chunk.indexOf(CR, lineAt);
+    if (chunk.length === 0) return events;
+    // The second half of a line end whose first half was the last byte of the chunk before.
+    let lineAt = this.#isAfterCr && chunk[0] === LF ? 1 : 0;
+    // An event that ended with the first half has been returned already.
+    let eventAt = this.#partBytes === 0 ? this.#cut(chunk, 0, lineAt, events) : 0;
+    let isLineEmpty = this.#isLineEmpty;
+    const ends = new LineEnds(chunk);
+    for (let at = ends.from(lineAt); at !== -1; at = ends.from(lineAt)) {
+      const isBlank = isLineEmpty && at === lineAt;
+      isLineEmpty = true;
+      lineAt = chunk[at] === CR && chunk[at + 1] === LF ? at + 2 : at + 1;
+      if (isBlank) eventAt = this.#cut(chunk, eventAt, lineAt, events);
     }
-    if (chunk.length > 0) {
-      this.#isLineEmpty = lineAt === chunk.length;
-      this.#isAfterCr = chunk[chunk.length - 1] === CR;
-    }
+    this.#isLineEmpty = isLineEmpty && lineAt === chunk.length;
+    this.#isAfterCr = chunk[chunk.length - 1] === CR;
     this.#keep(chunk, eventAt, chunk.length);
     return events;
   }
@@ -60,7 +55,7 @@ export class SseSplitter {
 
   #cut(chunk: Uint8Array, from: number, to: number, events: Uint8Array[]): number {
     this.#keep(chunk, from, to);
-    events.push(this.takeRest());
+    if (this.#partBytes > 0) events.push(this.takeRest());
     return to;
   }
 
@@ -68,6 +63,26 @@ export class SseSplitter {
     if (from === to) return;
     this.#parts.push(to - from === chunk.length ? chunk : chunk.subarray(from, to));
     this.#partBytes += to - from;
+  }
+}
+
+/** Finds the ends of lines in a chunk, each of the two characters once. */
+class LineEnds {
+  readonly #chunk: Uint8Array;
+  #lf: number;
+  #cr: number;
+
+  constructor(chunk: Uint8Array) {
+    this.#chunk = chunk;
+    this.#lf = chunk.indexOf(LF);
+    this.#cr = chunk.indexOf(CR);
+  }
+
+  /** Returns the place of the first end from there on; -1 where there is none. */
+  from(at: number): number {
+    if (this.#lf !== -1 && this.#lf < at) this.#lf = this.#chunk.indexOf(LF, at);
+    if (this.#cr !== -1 && this.#cr < at) this.#cr = this.#chunk.indexOf(CR, at);
+    return this.#lf === -1 || (this.#cr !== -1 && this.#cr < this.#lf) ? this.#cr : this.#lf;
   }
 }
 
