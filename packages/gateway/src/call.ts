@@ -144,7 +144,7 @@ async function serveForwarded(
   key: ClientKey,
   route: ForwardedRoute,
 ): Promise<void> {
-  const body = await exchange.setup.bodies.read(exchange.request, key.id);
+  const body = await exchange.setup.bodies.read(exchange.request, key.entityId);
   try {
     await forward(exchange, await granted(exchange, key, route, body));
   } finally {

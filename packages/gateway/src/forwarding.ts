@@ -2,6 +2,7 @@
 
 import { once } from "node:events";
 import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
+import type { KeptLease } from "@zae-limiter/limiter/acquire/lease/kept-lease.ts";
 import {
   type AnswerMeter,
   answerMeter,
@@ -32,7 +33,7 @@ export interface GrantedCall {
 
 /** The longest body of an error that is handed on: it is read before the client gets it. */
 const ERROR_BYTES_MAX = 1024 * 1024;
-/** The longest answer that is read on after its client has left. */
+/** The longest answer that is read on after its client has left, or is held back. */
 const READ_ON_BYTES_MAX = 64 * 1024 * 1024;
 const BROKEN_OFF = "The answer of the upstream broke off.";
 const COMPRESSED = "The upstream answered with an error that is compressed and cannot be read.";
@@ -45,12 +46,14 @@ const HIDDEN = "[hidden]";
 /** Forwards a call. Its lease has ended when the promise resolves or rejects. */
 export async function forward(exchange: Exchange, granted: GrantedCall): Promise<void> {
   const { setup, left, entry } = exchange;
-  const { call, metered } = granted;
+  const { key, call, metered } = granted;
   const stop = new AbortController();
   let ended: ((isComplete: boolean) => void) | undefined;
   const leave = () => {
-    // Providers stop a stream whose reader is gone; a plain answer is made, and billed, anyway.
-    if (!call.asksForStream) ended = setup.readingOn.start(() => stop.abort());
+    // Providers stop a stream whose reader is gone; a plain answer is made, and billed, anyway. A
+    // stream with hidden parts is read on for its usage: its text says too little.
+    const isReadOn = !call.asksForStream || metered.hasHiddenParts;
+    if (isReadOn) ended = setup.readingOn.start(key.entityId, () => stop.abort());
     if (ended === undefined) stop.abort();
   };
   left.addEventListener("abort", leave, { once: true });
@@ -100,7 +103,7 @@ async function answerOf(
 
 /** Ends the lease of a call whose client has left before its answer was complete. */
 function endLeft(metered: MeteredCall, isStreamed: boolean): Promise<void> {
-  return isStreamed ? metered.breakOff() : metered.chargeMost();
+  return isStreamed && !metered.hasHiddenParts ? metered.breakOff() : metered.chargeMost();
 }
 
 /** Hands an error on when it has been read whole, without the provider's key. */
@@ -164,7 +167,7 @@ async function handOn(
   const { call, model, metered } = granted;
   const { "content-type": contentType = "", "content-encoding": contentEncoding = "" } =
     answer.headers;
-  const isStreamed = contentType.startsWith("text/event-stream");
+  const isStreamed = contentType.trim().toLowerCase().startsWith("text/event-stream");
   const meter = meterOf(exchange, granted, { contentType, contentEncoding });
   const headers = headersFor(exchange, model, metered, answer);
   if (call.hidesUsage) delete headers["content-length"];
@@ -180,7 +183,9 @@ async function handOn(
     throw new Refused(502, "api_error", BROKEN_OFF);
   }
   const { rest, pendingId } = await meter.finish();
-  if (pendingId !== undefined) await remember(exchange, granted, pendingId);
+  const { backgroundId } = meter;
+  if (pendingId !== undefined) await remember(exchange, granted, pendingId, await metered.hold());
+  else if (backgroundId) await remember(exchange, granted, backgroundId, undefined);
   if (left.aborted) return true;
   if (held !== undefined) begin();
   for (const bytes of [...(held ?? []), rest]) if (bytes.length > 0) response.write(bytes);
@@ -212,7 +217,7 @@ async function pass(
     else if (!left.aborted && bytes.length > 0 && !response.write(bytes)) {
       await once(response, "drain", { signal: left }).catch(() => {});
     }
-    if (left.aborted && readBytes > READ_ON_BYTES_MAX) stop.abort();
+    if ((left.aborted || held !== undefined) && readBytes > READ_ON_BYTES_MAX) stop.abort();
   }
 }
 
@@ -251,19 +256,19 @@ async function endBroken(
   const { metered, call } = granted;
   // A background response goes on without its reader.
   if (call.facts.isBackground && pendingId !== undefined) {
-    return remember(exchange, granted, pendingId);
+    return remember(exchange, granted, pendingId, await metered.hold());
   }
-  if (isStreamed) return metered.breakOff();
-  return exchange.left.aborted ? metered.chargeMost() : metered.keepEstimate();
+  if (exchange.left.aborted) return endLeft(metered, isStreamed);
+  return isStreamed ? metered.breakOff() : metered.keepEstimate();
 }
 
-/** Keeps the reserve of a background response until its usage is known. */
+/** Stores a background response, with the reserve that it keeps until its usage is known. */
 async function remember(
   { setup }: Exchange,
-  { key, model, metered }: GrantedCall,
+  { key, model }: GrantedCall,
   id: string,
+  kept: KeptLease | undefined,
 ): Promise<void> {
-  const kept = await metered.hold();
   const { resource, upstream } = model;
   const { href } = upstream.url;
   await setup.background?.remember(id, key.id, key.entityId, resource, href, kept);

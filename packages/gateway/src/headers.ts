@@ -74,9 +74,13 @@ export function upstreamHeaders(
   sent["accept-encoding"] = "identity";
   if (bodyBytes !== undefined) sent["content-length"] = String(bodyBytes);
   const secret = isKeyless ? undefined : (key ?? clientsKey);
-  if (secret !== undefined && api === "anthropic") sent["x-api-key"] = secret;
-  else if (secret !== undefined) sent["authorization"] = `Bearer ${secret}`;
-  return sent;
+  return secret === undefined ? sent : { ...sent, ...credentials(api, secret) };
+}
+
+/** Returns the header by which an upstream gets its key. */
+export function credentials(api: UpstreamSpec["api"], key: string): Record<string, string> {
+  if (api === "anthropic") return { "x-api-key": key };
+  return api === "azure" ? { "api-key": key } : { authorization: `Bearer ${key}` };
 }
 
 /** Returns the headers for the client, without what is about the provider's account. */

@@ -171,11 +171,28 @@ export function readFields(body: Buffer): Fields {
     }
     seen.add(fold);
   }
-  const { model } = fields;
-  if (model !== undefined && typeof model !== "string") {
-    throw new Refused(400, "invalid_request_error", "The model must be a text.");
-  }
+  checkTypes(fields);
   return fields;
+}
+
+/** The types of fields that some servers convert where they have another one. */
+const FIELD_TYPES = {
+  model: "string",
+  stream: "boolean",
+  background: "boolean",
+  n: "number",
+  max_tokens: "number",
+  max_completion_tokens: "number",
+  max_output_tokens: "number",
+} as const;
+
+function checkTypes(fields: Fields): void {
+  for (const [name, type] of Object.entries(FIELD_TYPES)) {
+    const value = fields[name];
+    if (value === undefined || value === null || typeof value === type) continue;
+    const message = `The field "${name}" of the body must be a ${type}.`;
+    throw new Refused(400, "invalid_request_error", message);
+  }
 }
 
 /** Returns the fields of a body that is an object, or says so; `undefined` for any other body. */

@@ -100,8 +100,8 @@ export class UpstreamConnection {
       sent.on("error", (cause) => {
         const { isUnsent, isUnread } = wasUnused();
         const isSoon = this.#nowMs() - startedMs < REPEAT_WITHIN_MS;
-        const isStale = sent.reusedSocket && isUnread && isSoon && cause !== TIMED_OUT;
-        const mayRepeat = !signal.aborted && (isUnsent || isStale);
+        const isStale = sent.reusedSocket && isUnread && isSoon;
+        const mayRepeat = !signal.aborted && cause !== TIMED_OUT && (isUnsent || isStale);
         const message =
           cause === TIMED_OUT
             ? "The upstream did not answer in time."

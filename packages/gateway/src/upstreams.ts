@@ -14,7 +14,7 @@ export interface UpstreamSpec {
   /** The base URL of the API, with its version: `https://api.openai.com/v1`. */
   readonly url: URL;
   /** How the key is sent. */
-  readonly api: "openai" | "anthropic";
+  readonly api: "openai" | "anthropic" | "azure";
   /** `undefined`: the client's own key is forwarded, or none where the upstream is keyless. */
   readonly key: string | undefined;
   /** The upstream needs no key, and gets none. */
@@ -37,7 +37,11 @@ export interface UpstreamProblem {
 }
 
 const FIELDS = ["url", "models", "api", "key_env", "key", "aliases", "max_output"];
-const DEFAULT_KEYS = { openai: "OPENAI_API_KEY", anthropic: "ANTHROPIC_API_KEY" } as const;
+const DEFAULT_KEYS = {
+  openai: "OPENAI_API_KEY",
+  anthropic: "ANTHROPIC_API_KEY",
+  azure: "AZURE_OPENAI_API_KEY",
+} as const;
 /** Matches every model, as an entry of `models` or of `max_output`. */
 const EVERY_MODEL = "*";
 
@@ -96,10 +100,15 @@ function checkUrl(field: string, address: unknown): URL {
 }
 
 function checkApi(field: string, named: unknown, url: URL | undefined): UpstreamSpec["api"] {
-  const api = named ?? (url?.hostname.includes("anthropic") ? "anthropic" : "openai");
-  if (api === "openai" || api === "anthropic") return api;
-  const reason = `expected "openai" or "anthropic", got ${show(api)}`;
+  const api = named ?? apiOf(url?.hostname ?? "");
+  if (api === "openai" || api === "anthropic" || api === "azure") return api;
+  const reason = `expected "openai", "anthropic" or "azure", got ${show(api)}`;
   throw new ValidationError(field, api, reason);
+}
+
+function apiOf(hostname: string): UpstreamSpec["api"] {
+  if (hostname.includes("anthropic")) return "anthropic";
+  return hostname.endsWith(".azure.com") ? "azure" : "openai";
 }
 
 function readModels(given: unknown, attempt: Attempt): readonly string[] {

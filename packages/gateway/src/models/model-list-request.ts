@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { type IncomingMessage, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { isPlainObject } from "@zae-limiter/limiter/domain/check.ts";
+import { credentials } from "../headers.ts";
 import type { UpstreamSpec } from "../upstreams.ts";
 import { modelNameProblem } from "./model-names.ts";
 
@@ -70,9 +71,9 @@ async function requestPage(
     address.searchParams.set("limit", String(PAGE_SIZE));
     if (after !== undefined) address.searchParams.set("after_id", after);
     headers["anthropic-version"] = ANTHROPIC_VERSION;
-    if (key !== undefined) headers["x-api-key"] = key;
-  } else if (key !== undefined) headers["authorization"] = `Bearer ${key}`;
-  const answer = await answerOf(address, headers, signal);
+  }
+  const own = key === undefined ? {} : credentials(api, key);
+  const answer = await answerOf(address, { ...headers, ...own }, signal);
   return pageOf(JSON.parse(await textOf(answer)), api);
 }
 

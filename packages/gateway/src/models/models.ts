@@ -111,9 +111,13 @@ export class Models {
     const { models, aliases } = upstream;
     const alias = aliases.get(name);
     if (alias !== undefined) return alias;
-    if (models.length > 0) return entryFor(models, name) === undefined ? undefined : name;
-    const names = this.#lists.of(upstream) ?? this.#lists.stored;
-    return names.has(name) ? name : undefined;
+    const list = this.#lists.of(upstream);
+    if (models.length === 0) return (list ?? this.#lists.stored).has(name) ? name : undefined;
+    const entry = entryFor(models, name);
+    if (entry === undefined) return undefined;
+    // A beginning matches names that a client invents, unless the operator vouches for all by `*`.
+    const isVouched = entry === name || entry.endsWith("*") || list === undefined;
+    return isVouched || list.has(name) || this.#lists.stored.has(name) ? name : undefined;
   }
 
   /** Returns all known models once each, with their resources. */

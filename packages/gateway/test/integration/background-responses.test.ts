@@ -1,8 +1,8 @@
 /** Responses that a provider makes in the background: they keep their reserve until a poll. */
 
 import { createKey } from "@zae-limiter/gateway/keys.ts";
-import { responsesAnswer } from "@zae-limiter/test-support/llm/shapes.ts";
-import { json } from "@zae-limiter/test-support/llm/upstream.ts";
+import { responsesAnswer, responsesEvents } from "@zae-limiter/test-support/llm/shapes.ts";
+import { json, stream } from "@zae-limiter/test-support/llm/upstream.ts";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Stage, startGateway } from "../started-gateway.ts";
 
@@ -103,4 +103,15 @@ test("a gateway may refuse background responses", async () => {
   expect(answer.status).toBe(400);
   expect(await answer.json()).toMatchObject({ error: { code: "background_not_allowed" } });
   expect(await stage.consumed()).toEqual({ rpm: 0, tpm: 0 });
+});
+
+test("a background response that was streamed to its end can be read later, too", async () => {
+  const [created, ...events] = responsesEvents;
+  stage.upstream.replyWith(stream([created as object, ...events], { named: true }));
+  const answer = await stage.ask(RESPONSES, { ...asked, stream: true });
+  await answer.text();
+  expect(await stage.consumed()).toEqual({ rpm: 1, tpm: 107 });
+  stage.upstream.replyWith(json(responsesAnswer));
+  expect((await stage.ask(`${RESPONSES}/resp_1`)).status).toBe(200);
+  expect(await stage.consumed()).toEqual({ rpm: 2, tpm: 107 });
 });

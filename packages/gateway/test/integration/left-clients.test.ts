@@ -2,7 +2,7 @@
 
 import { chatAnswer, chatEvents, sse } from "@zae-limiter/test-support/llm/shapes.ts";
 import { json, type Reply, stall } from "@zae-limiter/test-support/llm/upstream.ts";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Stage } from "../started-gateway.ts";
 
 const CHAT = "/v1/chat/completions";
@@ -85,14 +85,36 @@ test("a stream whose client leaves before it has shown anything consumes its est
   await expect.poll(() => stage.consumed()).toEqual({ rpm: 1, tpm: 110 });
 });
 
-test("a stream with hidden reasoning whose client leaves consumes its estimate", async () => {
+describe("a stream with hidden reasoning whose client leaves after the text", () => {
   const asked = { ...body, stream: true, max_tokens: 100, reasoning_effort: "high" };
-  stage.upstream.replyWith(stall(chatEvents(["12345678"], "none").slice(0, 2)));
-  const leaving = new AbortController();
-  const answer = await stage.ask(CHAT, asked, { signal: leaving.signal });
-  await answer.body?.getReader().read();
-  leaving.abort();
-  await expect.poll(() => stage.consumed()).toEqual({ rpm: 1, tpm: 110 });
+  const events = chatEvents(["12345678"]);
+  let finish: () => void;
+
+  async function leaveAfterText(): Promise<void> {
+    stage.upstream.replyWith(async (request, response) => {
+      await stall(events.slice(0, 2))(request, response);
+      finish = () => response.end(sse(events.slice(2), { done: true }));
+    });
+    const leaving = new AbortController();
+    const answer = await stage.ask(CHAT, asked, { signal: leaving.signal });
+    await answer.body?.getReader().read();
+    leaving.abort();
+  }
+
+  test("is read on, and consumes what its usage says", async () => {
+    await leaveAfterText();
+    await expect.poll(() => stage.metric(/^zae_limiter_gateway_open_requests (\d+)$/m)).toBe(2);
+    finish();
+    await expect.poll(() => stage.metric(readOn("complete"))).toBe(1);
+    expect(await stage.consumed()).toEqual({ rpm: 1, tpm: 21 });
+  });
+
+  test("is charged its max_tokens beyond the bound", async () => {
+    await stage.restart({ readOnMax: 0 });
+    await leaveAfterText();
+    await stage.upstream.untilHungUp(1);
+    await expect.poll(() => stage.consumed()).toEqual({ rpm: 1, tpm: 110 });
+  });
 });
 
 test("a stream of lines that end with CR alone is read", async () => {

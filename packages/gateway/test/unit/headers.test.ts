@@ -62,6 +62,14 @@ test("the upstream gets its own key and host, and what is about the request itse
     "x-api-key": "sk-ant-real",
     "content-length": "7",
   });
+  const azure = checkUpstream(
+    { url: "https://a.openai.azure.com" },
+    { AZURE_OPENAI_API_KEY: "k" },
+    false,
+  );
+  const forAzure = upstreamHeaders(headers, azure, "zael-client", 7);
+  expect(forAzure["api-key"]).toBe("k");
+  expect(forAzure["authorization"]).toBeUndefined();
   const none = upstreamHeaders(headers, keyless, "zael-client", 7);
   expect(none["authorization"]).toBeUndefined();
   expect(JSON.stringify(none)).not.toContain("zael-client");

@@ -26,18 +26,18 @@ function reading(max: number) {
 
 test("as many calls as there are places are read on, and a place is free again after its call", () => {
   const { readingOn, outcomes } = reading(1);
-  const done = readingOn.start(() => {});
+  const done = readingOn.start("a", () => {});
   expect(done).toBeTypeOf("function");
-  expect(readingOn.start(() => {})).toBeUndefined();
+  expect(readingOn.start("a", () => {})).toBeUndefined();
   done?.(true);
-  expect(readingOn.start(() => {})).toBeTypeOf("function");
+  expect(readingOn.start("a", () => {})).toBeTypeOf("function");
   expect(outcomes).toEqual(["no place", "complete"]);
 });
 
 test("a call that takes too long is ended", async () => {
   const { readingOn, outcomes, pauses, turn } = reading(1);
   let isEnded = false;
-  const done = readingOn.start(() => {
+  const done = readingOn.start("a", () => {
     isEnded = true;
   });
   pauses[0]?.();
@@ -50,7 +50,7 @@ test("a call that takes too long is ended", async () => {
 test("a call that has ended by itself is not ended again", async () => {
   const { readingOn, turn } = reading(1);
   let isEnded = false;
-  readingOn.start(() => {
+  readingOn.start("a", () => {
     isEnded = true;
   })?.(true);
   await turn();
@@ -58,15 +58,25 @@ test("a call that has ended by itself is not ended again", async () => {
 });
 
 test("a gateway that stops ends all calls and reads on none", async () => {
-  const { readingOn, turn } = reading(2);
+  const { readingOn, turn } = reading(8);
   let ended = 0;
   const end = () => {
     ended += 1;
   };
-  readingOn.start(end);
-  readingOn.start(end);
+  readingOn.start("a", end);
+  readingOn.start("a", end);
   readingOn.stop();
   await turn();
   expect(ended).toBe(2);
-  expect(readingOn.start(end)).toBeUndefined();
+  expect(readingOn.start("a", end)).toBeUndefined();
+});
+
+test("one entity has a quarter of the places, so that it cannot take those of others", () => {
+  const { readingOn } = reading(8);
+  const first = readingOn.start("a", () => {});
+  expect(readingOn.start("a", () => {})).toBeTypeOf("function");
+  expect(readingOn.start("a", () => {})).toBeUndefined();
+  expect(readingOn.start("b", () => {})).toBeTypeOf("function");
+  first?.(true);
+  expect(readingOn.start("a", () => {})).toBeTypeOf("function");
 });

@@ -35,6 +35,8 @@ describe("fields of a body", () => {
     ["two cases of a field that is not", '{"user":"a","USER":"b"}'],
     ["a long s", '{"\u017ftream":true}'],
     ["a model that is no text", '{"model":5}'],
+    ["a number as a text, which some servers convert", '{"max_tokens":"100000"}'],
+    ["a number for a truth value", '{"stream":1}'],
     ["a byte order mark", '\ufeff{"model":"a"}'],
     ["no object", "[1]"],
     ["nothing", ""],

@@ -48,7 +48,7 @@ upstream: 7
       "https://api.anthropic.com; set it, or use --open where clients have keys of their own, " +
       "or --keyless (key: none in a file) where none is needed",
     `6: upstreams[2]: expected an object like { ${FIELDS} }, got "just text"`,
-    '8: upstreams[3].api: expected "openai" or "anthropic", got "bedrock"',
+    '8: upstreams[3].api: expected "openai", "anthropic" or "azure", got "bedrock"',
     `9: upstreams[3].modles: there is no "modles" here; expected ${FIELDS}`,
     '10: there is no "upstream" here; expected upstreams',
   ]);

@@ -12,6 +12,8 @@ import { type Fields, fieldsOf, type KnownUsage, parsedObject, totalOf } from ".
 export interface AnswerMeter {
   /** The id of a background response that is not final so far. */
   readonly pendingId: string | undefined;
+  /** The id of a background response, also once it is final. */
+  readonly backgroundId?: string | undefined;
   /** Returns the bytes to forward of a chunk and of earlier ones; often the chunk itself. */
   push(chunk: Uint8Array): Uint8Array;
   /**
@@ -92,6 +94,7 @@ class StreamedAnswer implements AnswerMeter {
   readonly #splitter = new SseSplitter();
   #isTooLong = false;
   #pendingId: string | undefined;
+  #backgroundId: string | undefined;
 
   constructor(format: Format, metered: MeteredCall, hidesUsage: boolean, bytesMax: number) {
     this.#format = format;
@@ -102,6 +105,10 @@ class StreamedAnswer implements AnswerMeter {
 
   get pendingId(): string | undefined {
     return this.#metered.isBackground ? this.#pendingId : undefined;
+  }
+
+  get backgroundId(): string | undefined {
+    return this.#metered.isBackground ? this.#backgroundId : undefined;
   }
 
   push(chunk: Uint8Array): Uint8Array {
@@ -140,6 +147,7 @@ class StreamedAnswer implements AnswerMeter {
     if (text !== undefined) this.#metered.seeText(text);
     if (usage !== undefined) this.#metered.seeUsage(usage, isLast);
     if (pendingId !== undefined || isLast === true) this.#pendingId = pendingId;
+    this.#backgroundId ??= pendingId;
     return isUsageOnly === true && this.#hidesUsage;
   }
 }

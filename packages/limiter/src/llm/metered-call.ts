@@ -103,6 +103,12 @@ export class MeteredCall {
     return this.#target.facts.isBackground;
   }
 
+  /** Whether the text says less than is billed: reasoning is hidden, or input is stored elsewhere. */
+  get hasHiddenParts(): boolean {
+    const { hasHiddenParts, call } = this.#target.facts;
+    return hasHiddenParts || this.#host.hasReasoning(call.model);
+  }
+
   /** Begins to count output that comes in parts, also when its reader stops reading. */
   startStreaming(): void {
     this.#lastReadMs = this.#host.timer.nowMs();
@@ -208,11 +214,9 @@ export class MeteredCall {
 
   /** Returns what was used as far as it is known, and the estimate of the rest. */
   #seen(): Usage {
-    const { hasHiddenParts, call } = this.#target.facts;
     if (this.#isUnread && !this.#isFinal) return this.#most();
     const output = this.#shown();
-    const isHidden = hasHiddenParts || this.#host.hasReasoning(call.model);
-    const isAll = this.#isFinal || (output > 0 && !isHidden && !this.#isAbsurd);
+    const isAll = this.#isFinal || (output > 0 && !this.hasHiddenParts && !this.#isAbsurd);
     return { ...this.#input(), output: isAll ? output : Math.max(output, this.estimate.output) };
   }
 

@@ -4,6 +4,7 @@ import type { Gateway } from "@zae-limiter/gateway/gateway.ts";
 import type { UpstreamSpec } from "@zae-limiter/gateway/upstreams.ts";
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { systemClock } from "@zae-limiter/limiter/base/time.ts";
+import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import { DASHBOARD_PORT } from "../../dashboard/options.ts";
 import { type Call, CommandFailure, leaf, UsageError } from "../../frame/command.ts";
@@ -160,6 +161,7 @@ async function serve(call: Call<ServeOptions>, signal: AbortSignal) {
     tell: call.note,
   });
   const running = await started.catch((error: unknown) => {
+    if (error instanceof ValidationError) throw error;
     throw new CommandFailure(`Cannot listen: ${(error as Error).message}`);
   });
   const board = options.dashboard === true ? await dashboardOf(call, limiter, running) : undefined;
