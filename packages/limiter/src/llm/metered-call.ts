@@ -103,7 +103,7 @@ export class MeteredCall {
     return this.#target.facts.isBackground;
   }
 
-  /** Whether the text says less than is billed: reasoning is hidden, or input is stored elsewhere. */
+  /** Whether the text says less than is billed: reasoning is hidden, or input is stored. */
   get hasHiddenParts(): boolean {
     const { hasHiddenParts, call } = this.#target.facts;
     return hasHiddenParts || this.#host.hasReasoning(call.model);
