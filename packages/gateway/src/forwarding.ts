@@ -182,15 +182,28 @@ async function handOn(
     if (left.aborted) return false;
     throw new Refused(502, "api_error", BROKEN_OFF);
   }
-  const { rest, pendingId } = await meter.finish();
-  const { backgroundId } = meter;
-  if (pendingId !== undefined) await remember(exchange, granted, pendingId, await metered.hold());
-  else if (backgroundId) await remember(exchange, granted, backgroundId, undefined);
+  const rest = await finish(exchange, granted, meter);
   if (left.aborted) return true;
   if (held !== undefined) begin();
   for (const bytes of [...(held ?? []), rest]) if (bytes.length > 0) response.write(bytes);
   response.end();
   return true;
+}
+
+/** Ends the lease of a whole answer, and returns the bytes that are left to write. */
+async function finish(
+  exchange: Exchange,
+  granted: GrantedCall,
+  meter: AnswerMeter,
+): Promise<Uint8Array> {
+  const { rest, pendingId } = await meter.finish();
+  if (pendingId !== undefined) {
+    await remember(exchange, granted, pendingId, await granted.metered.hold());
+  } else if (meter.backgroundId) {
+    // It has its usage already, and can be asked for later, too.
+    await remember(exchange, granted, meter.backgroundId, undefined);
+  }
+  return rest;
 }
 
 interface Passage {
