@@ -101,7 +101,7 @@ describe("a stream with hidden reasoning whose client leaves after the text", ()
     leaving.abort();
   }
 
-  test("is read on, and consumes what its usage says", async () => {
+  test("a stream with hidden reasoning is read on, and consumes what its usage says", async () => {
     await leaveAfterText();
     await expect.poll(() => stage.metric(/^zae_limiter_gateway_open_requests (\d+)$/m)).toBe(2);
     finish();
@@ -109,7 +109,7 @@ describe("a stream with hidden reasoning whose client leaves after the text", ()
     expect(await stage.consumed()).toEqual({ rpm: 1, tpm: 21 });
   });
 
-  test("is charged its max_tokens beyond the bound", async () => {
+  test("a stream with hidden reasoning is charged its max_tokens beyond the bound", async () => {
     await stage.restart({ readOnMax: 0 });
     await leaveAfterText();
     await stage.upstream.untilHungUp(1);
