@@ -1,6 +1,7 @@
 /** Decides which headers a gateway hands on, both ways. */
 
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
+import { TextMemo } from "@zae-limiter/limiter/base/text-memo.ts";
 import type { LimitStatus } from "@zae-limiter/limiter/domain/limit-status.ts";
 import { headersOf, ownStatuses } from "@zae-limiter/limiter/http/headers.ts";
 import type { Provider } from "./answers.ts";
@@ -66,7 +67,7 @@ export function upstreamHeaders(
   const sent: OutgoingHttpHeaders = {};
   for (const [name, value] of Object.entries(headers)) {
     if (HOP_BY_HOP.has(name) || SET_FOR_UPSTREAM.has(name) || listed.has(name)) continue;
-    if (hasWord(name, CREDENTIAL_WORDS) && !NO_CREDENTIALS.has(name)) continue;
+    if (credentialNames.of(name)) continue;
     sent[name] = value;
   }
   sent["host"] = url.host;
@@ -92,7 +93,7 @@ export function clientHeaders(
   const kept: OutgoingHttpHeaders = {};
   for (const [name, value] of Object.entries(headers)) {
     if (HOP_BY_HOP.has(name) || listed.has(name) || name === REQUEST_ID) continue;
-    if (hasWord(name, ACCOUNT_WORDS) || ACCOUNT_LIMITS.test(name)) continue;
+    if (accountNames.of(name)) continue;
     if (key !== undefined && String(value).includes(key)) continue;
     kept[name] = value;
   }
@@ -149,8 +150,11 @@ function timeText(ms: number): string {
   return new Date(atMs).toISOString().replace(".000Z", "Z");
 }
 
+const NONE: ReadonlySet<string> = new Set();
+
 /** Returns the names that `connection` lists: they belong to that connection as well. */
 function listedIn(connection: string | undefined): ReadonlySet<string> {
+  if (connection === undefined || connection === "keep-alive") return NONE;
   return new Set(
     (connection ?? "")
       .toLowerCase()
@@ -158,6 +162,14 @@ function listedIn(connection: string | undefined): ReadonlySet<string> {
       .map((name) => name.trim()),
   );
 }
+
+const credentialNames = new TextMemo(
+  (name) => hasWord(name, CREDENTIAL_WORDS) && !NO_CREDENTIALS.has(name),
+);
+
+const accountNames = new TextMemo(
+  (name) => hasWord(name, ACCOUNT_WORDS) || ACCOUNT_LIMITS.test(name),
+);
 
 function hasWord(name: string, words: ReadonlySet<string>): boolean {
   return name.split("-").some((word) => words.has(word));

@@ -123,9 +123,15 @@ export class RequestBodies {
         request.pause();
         reject(this.#tooLong());
       });
-      request.on("end", resolve);
+      let isRead = false;
+      request.on("end", () => {
+        isRead = true;
+        resolve();
+      });
       request.on("error", reject);
-      const leave = () => reject(new Error("The client has hung up"));
+      const leave = () => {
+        if (!isRead) reject(new Error("The client has hung up"));
+      };
       request.on("close", leave);
       if (request.destroyed) leave();
     });
@@ -216,10 +222,12 @@ function folded(key: string): string {
   return key.toLowerCase().toUpperCase();
 }
 
+const UTF_8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
 function parsed(body: Buffer): Fields {
   let fields: unknown;
   try {
-    fields = JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(body));
+    fields = JSON.parse(UTF_8.decode(body));
   } catch {
     throw new NoJson(UNREAD);
   }

@@ -114,7 +114,8 @@ export class Metering implements CallHost {
       consume: amountsOf(this.options.count, usage),
       missingLimits: "ignore",
       maxWaitSeconds,
-      signal: facts.signal,
+      // A call that does not wait is decided at once, and a signal would keep it off the fast path.
+      ...(maxWaitSeconds === 0 ? {} : { signal: facts.signal }),
     });
   }
 
