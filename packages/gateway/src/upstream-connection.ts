@@ -44,7 +44,7 @@ export class UpstreamConnection {
   readonly #reused: Agent;
   /** Opens a connection for each request. */
   readonly #fresh: Agent;
-  /** Where connections go, and the beginning of all paths. */
+  /** The address of all connections. */
   readonly #place: { readonly hostname: string; readonly port: string };
   readonly #base: string;
 
