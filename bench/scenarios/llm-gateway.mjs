@@ -100,7 +100,7 @@ export const llmGateway = [
   {
     id: "llm-gateway",
     title: "plain calls through the gateway, against a proxy on node:http that only forwards",
-    marks: [{ of: "ratio", least: 0.6 }],
+    marks: [{ of: "ratio", least: 0.5 }],
     run: proxying,
   },
 ];
