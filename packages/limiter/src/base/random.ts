@@ -41,7 +41,9 @@ export function randomInteger(random: Random, below: number): number {
 
 /** Bytes drawn one by one. */
 export function randomBytes(random: Random, count: number): Uint8Array {
-  return Uint8Array.from({ length: count }, () => randomInteger(random, 256));
+  const bytes = new Uint8Array(count);
+  for (let at = 0; at < count; at += 1) bytes[at] = randomInteger(random, 256);
+  return bytes;
 }
 
 /** 32 characters: DynamoDB takes at most 36 as the token of a transaction. */

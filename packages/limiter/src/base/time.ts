@@ -16,12 +16,11 @@ const SKEW_MS_MAX = 2000;
 export function serverClock(
   local: Clock,
   server: { readonly serverDateSkewMs: number | undefined },
+  roundedMs = SKEW_MS_MAX,
 ): Clock {
   return () => {
     const skew = server.serverDateSkewMs;
-    return skew === undefined || Math.abs(skew) <= SKEW_MS_MAX
-      ? local()
-      : local() + Math.round(skew);
+    return skew === undefined || Math.abs(skew) <= roundedMs ? local() : local() + Math.round(skew);
   };
 }
 

@@ -14,6 +14,7 @@
  */
 
 import { type Division, floorDiv, mulAddDiv, mulAddDivRem } from "./integers.ts";
+import type { PeriodRule } from "./period-rule.ts";
 
 /**
  * The deepest debt, eight times the largest capacity. Debts stop there, so that the distance to a
@@ -21,11 +22,16 @@ import { type Division, floorDiv, mulAddDiv, mulAddDivRem } from "./integers.ts"
  */
 export const DEBT_MILLI_MAX = Number.MAX_SAFE_INTEGER - 1_000_000_000_000_000;
 
-/** The most that a bucket holds and how fast it fills. All three are positive integers. */
+/**
+ * The most that a bucket holds and how fast it fills. All three numbers are positive integers, but
+ * for the refill of a limit with a rule, which is 0: it resets at the end of a period.
+ */
 export interface Rate {
   readonly capacityMilli: number;
   readonly refillMilli: number;
   readonly periodMs: number;
+  /** When a quota or a session resets; absent: the bucket fills evenly. */
+  readonly rule?: PeriodRule;
 }
 
 /** The balance of a bucket at a moment. Negative after an adjustment that went into debt. */
@@ -146,9 +152,13 @@ export function waitMs(neededMilli: number, availableMilli: number, rate: Rate):
   return retryAfterMs(neededMilli - availableMilli, rate);
 }
 
-/** Returns the time in which `deficitMilli` accrue, rounded up past the next millisecond. */
+/**
+ * Returns the time in which `deficitMilli` accrue, rounded up past the next millisecond; `Infinity`
+ * when nothing accrues.
+ */
 export function retryAfterMs(deficitMilli: number, rate: Speed): number {
   if (deficitMilli <= 0) return 0;
+  if (rate.refillMilli === 0) return Number.POSITIVE_INFINITY;
   return mulAddDiv(deficitMilli, rate.periodMs, 0, rate.refillMilli) + 1;
 }
 
@@ -164,9 +174,10 @@ export function shareOf(amount: number, shard: number, count: number): number {
 /** Returns the rate of one shard: its share of the capacity, and the refill per `count` periods. */
 export function shardRate(rate: Rate, shard: number, count: number): Rate {
   if (count === 1) return rate;
-  return {
+  const share = {
     capacityMilli: shareOf(rate.capacityMilli, shard, count),
     refillMilli: rate.refillMilli,
     periodMs: rate.periodMs * count,
   };
+  return rate.rule === undefined ? share : { ...share, rule: rate.rule };
 }

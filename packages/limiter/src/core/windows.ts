@@ -14,6 +14,11 @@ export const WINDOW_TYPES = ["hourly", "daily", "monthly"] as const;
  */
 export type WindowType = (typeof WINDOW_TYPES)[number];
 
+/** Returns whether a text is the name of a window type. */
+export function isWindowType(text: string | undefined): text is WindowType {
+  return WINDOW_TYPES.some((type) => type === text);
+}
+
 /** Returns the first millisecond of the window that holds `ms`. */
 export function windowStartMs(type: WindowType, ms: number): number {
   const date = new Date(ms);

@@ -1,26 +1,55 @@
 /**
- * The mini-language for limits: `name:rate[/[count]unit][:burst]`, unit `sec`, `min`, `hour` or
- * `day`, per minute when there is none. `rpm:100`, `tpm:10000/min:15000`, `burst:5/10sec`. The
- * word `soft` at the end makes a limit that refuses nothing: `tpm:10000/min soft`.
+ * The text of a limit: `name:amount[/period][:burst][ soft]`. A period is a unit with an optional
+ * count (`min`, `10sec`); a calendar unit, a cron expression or a session makes a quota, whose text
+ * `quota-text.ts` reads; without one, names such as `rps`, `rpm` and `tpd` have that of their last
+ * letter, and all others are per minute. Amounts may be written `1_000`, `10k` and `2M`; those of
+ * money are dollars (`usd:$12.50/month UTC`). The word `soft` at the end makes a limit that refuses
+ * nothing.
  */
 
+import { isMoney, MONEY_SIGN, printMoney } from "../core/micro-dollars.ts";
+import type { PeriodRule } from "../core/period-rule.ts";
 import { show } from "./check.ts";
 import { ValidationError } from "./errors/errors.ts";
 import type { LimitSpec } from "./limit.ts";
-
-/** From coarse to fine: printing takes the first that divides the period evenly. */
-const UNIT_SECONDS: ReadonlyMap<string, number> = new Map([
-  ["day", 86_400],
-  ["hour", 3600],
-  ["min", 60],
-  ["sec", 1],
-]);
+import { defaultPeriodSeconds, printPeriod, readPeriod } from "./limit-period.ts";
+import { checkMoneyPeriod, readMoney } from "./money.ts";
+import { isCalendar, printRule, readCalendar, readCronQuota, readSession } from "./quota-text.ts";
 
 const FORM =
   "name:rate[/[count]sec|min|hour|day][:burst][ soft], for example rpm:100 or tpm:10000/min:15000";
 const SOFT_END = " soft";
-const PERIOD_PATTERN = /^([0-9]*)([a-z]+)$/;
-const INTEGER_PATTERN = /^-?[0-9]+$/;
+const AMOUNT = /^(-?[0-9]+(?:_[0-9]+)*)([kM]?)$/;
+const AMOUNT_FACTORS: ReadonlyMap<string, number> = new Map([
+  ["k", 1000],
+  ["M", 1_000_000],
+]);
+
+/** The parts of a text that all forms have. */
+interface LimitText {
+  /** The whole text, for errors. */
+  readonly text: string;
+  readonly name: string;
+  readonly amount: string;
+  /** All that follows the amount: `/min:15000`. */
+  readonly tail: string;
+}
+
+/** A form of limits: how to recognise its text, and how to read it. */
+interface LimitForm {
+  matches(parts: LimitText): boolean;
+  read(parts: LimitText): LimitSpec;
+}
+
+/** Forms that are recognised before anything else; a text of none of them is a rate. */
+const FORMS: readonly LimitForm[] = [
+  notYet("limits of what runs at once, such as parallel:20 concurrent,", ({ amount }) =>
+    amount.endsWith(" concurrent"),
+  ),
+  quota(({ tail }) => /^\/session\b/.test(tail), readSession),
+  quota(({ tail }) => tail.startsWith("/cron("), readCronQuota),
+  quota(({ tail }) => isCalendar(tail), readCalendar),
+];
 
 /** Reads the text into numbers; their bounds are checked by `Limit`. */
 export function parseLimit(text: string): LimitSpec {
@@ -28,41 +57,115 @@ export function parseLimit(text: string): LimitSpec {
     throw new ValidationError("limit", text, `expected text like ${FORM}, got ${show(text)}`);
   }
   const isSoft = text.endsWith(SOFT_END);
-  const numbers = isSoft ? withoutSpaces(text.slice(0, -SOFT_END.length)) : text;
-  const [name = "", rateAndPeriod, burst, ...rest] = numbers.split(":");
-  if (rateAndPeriod === undefined || rest.length > 0) {
-    throw new ValidationError("limit", text, `expected ${FORM}, got ${show(text)}`);
-  }
-  const [rate = "", period, ...more] = rateAndPeriod.split("/");
-  if (more.length > 0) {
-    throw new ValidationError("limit", text, `expected ${FORM}, got ${show(text)}`);
-  }
-  const refillAmount = parseInteger(text, "rate", rate);
-  return {
-    name,
-    refillAmount,
-    refillPeriodSeconds: period === undefined ? 60 : parsePeriod(text, period),
-    capacity: burst === undefined ? refillAmount : parseInteger(text, "burst", burst),
-    ...(isSoft ? { soft: true } : {}),
-  };
+  const parts = partsOf(text, isSoft ? withoutSpaces(text.slice(0, -SOFT_END.length)) : text);
+  checkMoneyPeriod(text, parts.name, parts.tail);
+  const form = FORMS.find(({ matches }) => matches(parts));
+  const spec = form === undefined ? readRate(parts) : form.read(parts);
+  return isSoft ? { ...spec, soft: true } : spec;
 }
 
 /** Writes the text; reading it gives the same numbers. */
 export function printLimit(limit: LimitSpec): string {
-  const burst = limit.capacity === limit.refillAmount ? "" : `:${limit.capacity}`;
-  const soft = limit.soft === true ? " soft" : "";
+  const soft = limit.soft === true ? SOFT_END : "";
+  const print = isMoney(limit.name) ? printMoney : String;
+  if (limit.rule !== undefined) {
+    return `${limit.name}:${print(limit.capacity)}${printRule(limit.rule)}${soft}`;
+  }
+  const burst = limit.capacity === limit.refillAmount ? "" : `:${print(limit.capacity)}`;
   const period = printPeriod(limit.refillPeriodSeconds);
-  return `${limit.name}:${limit.refillAmount}/${period}${burst}${soft}`;
+  return `${limit.name}:${print(limit.refillAmount)}/${period}${burst}${soft}`;
 }
 
-/** Prints `min`, `5min`, `day`: the coarsest unit that divides the seconds evenly. */
-function printPeriod(seconds: number): string {
-  for (const [unit, unitSeconds] of UNIT_SECONDS) {
-    if (seconds % unitSeconds !== 0) continue;
-    const count = seconds / unitSeconds;
-    return count === 1 ? unit : `${count}${unit}`;
+/** Cuts the text after its name and after its amount. */
+function partsOf(text: string, body: string): LimitText {
+  const colon = body.indexOf(":");
+  if (colon < 0) throw formError(text);
+  const [name, rest] = [body.slice(0, colon), body.slice(colon + 1)];
+  const end = rest.search(/[/:]/);
+  if (end < 0) return { text, name, amount: rest, tail: "" };
+  return { text, name, amount: rest.slice(0, end), tail: rest.slice(end) };
+}
+
+/** Reads `[/period][:burst]` after the amount. */
+function readRate(parts: LimitText): LimitSpec {
+  const { text, name, amount, tail } = parts;
+  refuseZone(text, tail);
+  const [period = "", burst, ...more] = tail.split(":");
+  if (more.length > 0 || period.indexOf("/", 1) > 0) throw formError(text);
+  const refillAmount = readAmount(parts, "rate", amount);
+  return {
+    name,
+    refillAmount,
+    refillPeriodSeconds:
+      period === "" ? defaultPeriodSeconds(name) : periodSeconds(text, period.slice(1)),
+    capacity: burst === undefined ? refillAmount : readAmount(parts, "burst", burst),
+  };
+}
+
+function periodSeconds(text: string, period: string): number {
+  const read = readPeriod(period);
+  if ("seconds" in read) return read.seconds;
+  throw new ValidationError("limit", text, `${read.problem} in ${show(text)}`);
+}
+
+/** Refuses `/hour Europe/Berlin` and `/min@06:00`. */
+function refuseZone(text: string, tail: string): void {
+  if (!/^\/[0-9]*[a-z]+(?:@| [A-Za-z+-])/.test(tail)) return;
+  const reason = "only quotas take a time zone or a time: /day, /week, /month, /quarter, /year";
+  throw new ValidationError("limit", text, `${reason} or /cron(…), got ${show(text)}`);
+}
+
+/** Reads `1000`, `1_000` or `1k`; of money `$12.50`. */
+function readAmount({ text, name }: LimitText, part: string, amount: string): number {
+  if (isMoney(name)) return readMoney(text, name, amount);
+  if (amount.startsWith(MONEY_SIGN)) {
+    const reason = `"${name}" is not money: limits in dollars are named usd or usd_…`;
+    throw new ValidationError("limit", text, `${reason}, got ${show(text)}`);
   }
-  throw new ValidationError("refill_period_seconds", seconds, "must be whole seconds");
+  const [, digits, suffix = ""] = AMOUNT.exec(amount) ?? [];
+  const value = Number(digits?.replaceAll("_", "")) * (AMOUNT_FACTORS.get(suffix) ?? 1);
+  const problem = amountProblem(value);
+  if (problem === undefined) return value;
+  const reason = `the ${part} ${problem}, got ${show(amount)} in ${show(text)}`;
+  throw new ValidationError("limit", text, reason);
+}
+
+function amountProblem(value: number): string | undefined {
+  if (Number.isNaN(value)) return "must be a whole number";
+  if (value < 1) return "must be positive";
+  return Number.isSafeInteger(value) ? undefined : "has too many digits";
+}
+
+/** Makes a form of quotas: what follows the amount is a rule. */
+function quota(
+  matches: LimitForm["matches"],
+  read: (text: string, tail: string) => PeriodRule,
+): LimitForm {
+  return {
+    matches,
+    read: (parts) => ({
+      name: parts.name,
+      capacity: readAmount(parts, "amount", parts.amount),
+      refillAmount: 0,
+      refillPeriodSeconds: 1,
+      rule: read(parts.text, parts.tail),
+    }),
+  };
+}
+
+/** Makes a form that has a grammar already, and that this version does not limit by. */
+function notYet(what: string, matches: LimitForm["matches"]): LimitForm {
+  return {
+    matches,
+    read: ({ text }) => {
+      const reason = `${what} are not supported yet; expected ${FORM}, got ${show(text)}`;
+      throw new ValidationError("limit", text, reason);
+    },
+  };
+}
+
+function formError(text: string): ValidationError {
+  return new ValidationError("limit", text, `expected ${FORM}, got ${show(text)}`);
 }
 
 /** Removes the spaces at the end. */
@@ -70,32 +173,4 @@ function withoutSpaces(text: string): string {
   let end = text.length;
   while (text[end - 1] === " ") end -= 1;
   return text.slice(0, end);
-}
-
-function parsePeriod(text: string, period: string): number {
-  const [, count, unit] = PERIOD_PATTERN.exec(period) ?? [];
-  const unitSeconds = UNIT_SECONDS.get(unit ?? "");
-  if (count === undefined || unitSeconds === undefined) {
-    throw new ValidationError(
-      "limit",
-      text,
-      `the period must be sec, min, hour or day, with an optional count before it (10sec), ` +
-        `got ${show(period)}`,
-    );
-  }
-  return unitSeconds * (count === "" ? 1 : parseInteger(text, "period", count));
-}
-
-function parseInteger(text: string, part: string, digits: string): number {
-  const problem = problemOf(digits);
-  if (problem === undefined) return Number(digits);
-  const reason = `the ${part} ${problem}, got ${show(digits)} in ${show(text)}`;
-  throw new ValidationError("limit", text, reason);
-}
-
-function problemOf(digits: string): string | undefined {
-  if (!INTEGER_PATTERN.test(digits)) return "must be a whole number";
-  const value = Number(digits);
-  if (value < 1) return "must be positive";
-  return Number.isSafeInteger(value) ? undefined : "has too many digits";
 }

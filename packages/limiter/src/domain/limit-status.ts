@@ -1,8 +1,9 @@
 /** The result of checking one limit. */
 
 import { type Rate, waitMs } from "../core/bucket.ts";
-import { floorDiv } from "../core/integers.ts";
-import type { Limit } from "./limit.ts";
+import type { Period } from "../core/calendar.ts";
+import { ceilDiv, floorDiv } from "../core/integers.ts";
+import type { Limit, LimitKind } from "./limit.ts";
 
 /**
  * One limit of one entity, as an acquire or a peek found it.
@@ -21,6 +22,8 @@ export interface LimitStatus {
   /** The name of the limit, such as `rpm`. */
   readonly limitName: string;
   readonly limit: Limit;
+  /** How the tokens of the limit come back. */
+  readonly kind: LimitKind;
   /**
    * Whole tokens in the bucket, rounded down; negative in debt. In a refusal and in a peek: what
    * the bucket held then. In the statuses of a lease: what the acquire has left in it.
@@ -30,7 +33,10 @@ export interface LimitStatus {
   readonly requested: number;
   /** Whether this limit refused the request. */
   readonly exceeded: boolean;
-  /** 0 when not exceeded; `Infinity` when the bucket can never hold that much. */
+  /**
+   * 0 when not exceeded; `Infinity` when the bucket can never hold that much. Of a quota or a
+   * session the time until it resets.
+   */
   readonly retryAfterSeconds: number;
   /** Seconds until the bucket is full if nothing is consumed; 0 when it is. */
   readonly fullAfterSeconds: number;
@@ -42,6 +48,20 @@ export interface LimitStatus {
   readonly overdrawn?: true;
   /** All limits of the entity and resource are bypassed: consumption is counted, none refused. */
   readonly bypassed?: true;
+  /** The end of the period in force, of a quota or of a session that has begun: it resets then. */
+  readonly resetsAtMs?: number;
+  /** The beginning of that period. */
+  readonly periodStartMs?: number;
+  /** Whole tokens consumed in that period, rounded up. */
+  readonly used?: number;
+}
+
+/** The period of a quota or a session, as a store found it. */
+export interface SeenPeriod extends Period {
+  /** Consumed in the period. */
+  readonly usedMilli: number;
+  /** When the balance was seen. */
+  readonly atMs: number;
 }
 
 /** The question a status answers. */
@@ -51,6 +71,8 @@ export interface LimitCheck {
   readonly limit: Limit;
   readonly requested: number;
   readonly bypassed?: boolean;
+  /** The period in force, of a quota and of a session that has begun. */
+  readonly period?: SeenPeriod | undefined;
 }
 
 /**
@@ -64,22 +86,61 @@ export function statusOf(
   rate: Rate,
   behindMs = 0,
 ): LimitStatus {
-  const { entityId, resource, limit, requested, bypassed } = check;
+  const { entityId, resource, limit, requested, bypassed, period } = check;
   const available = floorDiv(availableMilli, 1000);
   const isGate = requested > 0 && !limit.soft && bypassed !== true;
-  const waitingMs = isGate ? waitMs(requested * 1000, availableMilli, rate) : 0;
+  const waitingMs = isGate ? waitingFor(requested * 1000, availableMilli, rate, period) : 0;
   return {
     entityId,
     resource,
     limitName: limit.name,
     limit,
+    kind: limit.kind,
     available,
     requested,
     exceeded: waitingMs > 0,
     retryAfterSeconds: waitingMs > 0 ? (waitingMs + behindMs) / 1000 : 0,
-    fullAfterSeconds: secondsUntilFull(availableMilli, rate, behindMs),
+    fullAfterSeconds: fullAfter(availableMilli, rate, period, behindMs),
     deficit: Math.max(0, requested - available),
     ...marksOf(check, availableMilli),
+    ...periodFields(period),
+  };
+}
+
+/** Returns the time until a limit has that much: until it accrues, or until the limit resets. */
+function waitingFor(
+  neededMilli: number,
+  availableMilli: number,
+  rate: Rate,
+  period: SeenPeriod | undefined,
+): number {
+  if (period === undefined) return waitMs(neededMilli, availableMilli, rate);
+  if (neededMilli <= availableMilli) return 0;
+  if (neededMilli > rate.capacityMilli) return Number.POSITIVE_INFINITY;
+  return untilReset(period) + 1;
+}
+
+function fullAfter(
+  availableMilli: number,
+  rate: Rate,
+  period: SeenPeriod | undefined,
+  behindMs = 0,
+): number {
+  if (rate.rule === undefined) return secondsUntilFull(availableMilli, rate, behindMs);
+  if (period === undefined || availableMilli >= rate.capacityMilli) return 0;
+  return untilReset(period) / 1000;
+}
+
+function untilReset({ endMs, atMs }: SeenPeriod): number {
+  return Math.max(0, endMs - atMs);
+}
+
+function periodFields(period: SeenPeriod | undefined) {
+  if (period === undefined) return undefined;
+  return {
+    resetsAtMs: period.endMs,
+    periodStartMs: period.startMs,
+    used: ceilDiv(period.usedMilli, 1000),
   };
 }
 
@@ -92,21 +153,23 @@ export function secondsUntilFull(availableMilli: number, rate: Rate, behindMs = 
 
 /** Returns the status of a limit that was granted: what is left, and nothing is exceeded. */
 export function grantedStatus(check: LimitCheck, leftMilli: number, rate: Rate): LimitStatus {
-  const { entityId, resource, limit, requested } = check;
+  const { entityId, resource, limit, requested, period } = check;
   const marks = marksOf(check, leftMilli);
   const status = {
     entityId,
     resource,
     limitName: limit.name,
     limit,
+    kind: limit.kind,
     available: floorDiv(leftMilli, 1000),
     requested,
     exceeded: false,
     retryAfterSeconds: 0,
-    fullAfterSeconds: secondsUntilFull(leftMilli, rate),
+    fullAfterSeconds: fullAfter(leftMilli, rate, period),
     deficit: 0,
   };
-  return marks === undefined ? status : { ...status, ...marks };
+  if (marks === undefined && period === undefined) return status;
+  return { ...status, ...marks, ...periodFields(period) };
 }
 
 type Marks = Pick<LimitStatus, "soft" | "overdrawn" | "bypassed">;

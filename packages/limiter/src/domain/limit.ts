@@ -1,12 +1,51 @@
 /** A limit: how much a bucket holds and how fast it fills. */
 
+import { defined } from "../base/defined.ts";
+import { warnOnce } from "../base/warn-once.ts";
 import type { Rate } from "../core/bucket.ts";
-import { checkFields, checkFlag, checkInteger, checkOptions, show, TOKENS_MAX } from "./check.ts";
+import type { Period } from "../core/calendar.ts";
+import { type PeriodRule, sameRule } from "../core/period-rule.ts";
+import {
+  checkFields,
+  checkFlag,
+  checkInteger,
+  checkOptions,
+  isPlainObject,
+  show,
+  TOKENS_MAX,
+} from "./check.ts";
 import { ValidationError } from "./errors/errors.ts";
+import { type QuotaJson, quotaJson, ruleOfJson } from "./limit-json.ts";
 import { parseLimit, printLimit } from "./limit-language.ts";
+import { periodDisagreement } from "./limit-period.ts";
 import { checkLimitName } from "./names.ts";
+import { PERIODS } from "./periods.ts";
+import { checkRule, type QuotaOptions, quotaRule } from "./quota.ts";
+import { refuseUnstored } from "./stored-kinds.ts";
 
 export const PERIOD_SECONDS_MAX = 1_000_000_000;
+const SPEC_FIELDS = [
+  ...["name", "capacity", "refillAmount", "refillPeriodSeconds", "soft", "rule"],
+] as const;
+const JSON_FIELDS = [
+  ...["name", "capacity", "refill_amount", "refill_period_seconds", "soft"],
+  ...["quota", "session_seconds"],
+] as const;
+/** The last instant of the year 9999; periods are computed since 1970. */
+const TIME_MAX = 253_402_300_799_999;
+
+/**
+ * How the tokens of a limit come back: `rate` evenly, `quota` at once by the calendar, `session` at
+ * once a time after its first use, `concurrency` when a lease ends.
+ *
+ * @example
+ * ```ts
+ * import { Limit, type LimitKind } from 'zae-limiter';
+ * const kind: LimitKind = Limit.parse('req:10000/month Europe/Berlin').kind;
+ * console.log(kind); // quota
+ * ```
+ */
+export type LimitKind = "rate" | "quota" | "session" | "concurrency";
 
 /** The numbers of a limit, in whole tokens and seconds. */
 export interface LimitSpec {
@@ -14,12 +53,14 @@ export interface LimitSpec {
   readonly name: string;
   /** The most the bucket can hold. */
   readonly capacity: number;
-  /** Tokens that come back in one period. */
+  /** Tokens that come back in one period; 0 with a rule. */
   readonly refillAmount: number;
-  /** The length of a period in seconds. */
+  /** The length of a period in seconds; 1 with a rule. */
   readonly refillPeriodSeconds: number;
   /** Refuses nothing: it is consumed into debt. `false` when absent. */
   readonly soft?: boolean;
+  /** When a quota or a session resets; absent for a rate. */
+  readonly rule?: PeriodRule | undefined;
 }
 
 /** The form of a limit in JSON. */
@@ -33,7 +74,7 @@ export type LimitJson = {
   readonly refill_period_seconds: number;
   /** Present when the limit is soft. */
   readonly soft?: true;
-};
+} & QuotaJson;
 
 /** Options of the factories of limits besides the rate. */
 export interface RateOptions {
@@ -43,7 +84,10 @@ export interface RateOptions {
   readonly soft?: boolean;
 }
 
-/** A limit, or its text: `"rpm:100"`, `"tpm:10000/min:15000"`, `"tpm:10000/min soft"`. */
+/**
+ * A limit, or its text: `"rpm:100"`, `"tpm:10000/min:15000"`, `"tpm:10000/min soft"`,
+ * `"req:10000/month Europe/Berlin"`.
+ */
 export type LimitInput = Limit | string;
 
 /**
@@ -62,14 +106,18 @@ export type LimitInput = Limit | string;
 export class Limit implements LimitSpec {
   /** The name that `consume` uses, such as `rpm`. */
   readonly name: string;
-  /** The most the bucket can hold, in tokens. */
+  /** How its tokens come back. */
+  readonly kind: LimitKind;
+  /** The most the bucket can hold, in tokens; of a quota or a session its amount. */
   readonly capacity: number;
-  /** Tokens that come back in one period. */
+  /** Tokens that come back in one period; 0 for a quota or a session. */
   readonly refillAmount: number;
   /** The length of a period in seconds. */
   readonly refillPeriodSeconds: number;
   /** A soft limit refuses nothing: it is consumed into debt. */
   readonly soft: boolean;
+  /** When a quota or a session resets; `undefined` for a rate. */
+  readonly rule: PeriodRule | undefined;
   /** Capacity and refill in the units of the arithmetic. */
   readonly rate: Rate;
 
@@ -77,20 +125,26 @@ export class Limit implements LimitSpec {
     checkOptions("limit", spec, "{ name, capacity, refillAmount, refillPeriodSeconds }");
     this.name = checkLimitName(spec.name);
     this.capacity = checkInteger("capacity", spec.capacity, 1, TOKENS_MAX);
-    this.refillAmount = checkInteger("refill_amount", spec.refillAmount, 1, TOKENS_MAX);
+    this.rule = spec.rule === undefined ? undefined : checkRule(spec.rule);
+    this.kind = this.rule?.kind ?? "rate";
+    // Quotas and sessions are stored as the Python library does: nothing in every second.
+    const [least, most, longest] =
+      this.rule === undefined ? [1, TOKENS_MAX, PERIOD_SECONDS_MAX] : [0, 0, 1];
+    this.refillAmount = checkInteger("refill_amount", spec.refillAmount, least, most);
     this.refillPeriodSeconds = checkInteger(
       "refill_period_seconds",
       spec.refillPeriodSeconds,
       1,
-      PERIOD_SECONDS_MAX,
+      longest,
     );
     checkFlag("soft", spec.soft);
     this.soft = spec.soft === true;
-    this.rate = Object.freeze({
+    const rate = {
       capacityMilli: this.capacity * 1000,
       refillMilli: this.refillAmount * 1000,
       periodMs: this.refillPeriodSeconds * 1000,
-    });
+    };
+    this.rate = Object.freeze(this.rule === undefined ? rate : { ...rate, rule: this.rule });
     Object.freeze(this);
   }
 
@@ -114,24 +168,56 @@ export class Limit implements LimitSpec {
     return Limit.#per(name, rate, 86_400, options);
   }
 
+  /**
+   * Makes a limit of `amount` tokens that come back at once: at a boundary of the calendar, or a
+   * time after the first use.
+   *
+   * @example
+   * ```ts
+   * import { Limit } from 'zae-limiter';
+   * const monthly = Limit.quota('req', 10_000, { every: 'month', timeZone: 'Europe/Berlin' });
+   * const session = Limit.quota('tok', 400_000, { after: { hours: 5 } });
+   * console.log(String(monthly)); // req:10000/month Europe/Berlin
+   * console.log(String(session)); // tok:400000/session:5hour
+   * const period = monthly.periodAt(Date.parse('2026-11-18T06:30:00Z'));
+   * console.log(new Date(period?.endMs ?? 0).toISOString()); // 2026-11-30T23:00:00.000Z
+   * ```
+   */
+  static quota(name: string, amount: number, options: QuotaOptions): Limit {
+    const rule = quotaRule(options);
+    const numbers = { capacity: amount, refillAmount: 0, refillPeriodSeconds: 1 };
+    return new Limit({ name, ...numbers, rule, ...defined({ soft: options.soft }) });
+  }
+
   /** Makes a limit of any capacity, refill amount and period. */
   static custom(spec: LimitSpec): Limit {
+    if (isPlainObject(spec)) checkFields("limit", spec, SPEC_FIELDS);
     return new Limit(spec);
   }
 
-  /** Reads `name:rate[/[count]sec|min|hour|day][:burst][ soft]`; without a period per minute. */
+  /**
+   * Reads `name:rate[/[count]sec|min|hour|day][:burst][ soft]`, or a quota such as
+   * `name:amount/month[@day][ Zone][@HH:MM]`, or `name:amount/session:5hour`. Without a period,
+   * names such as `rps`, `rpm` and `tpd` have that of their last letter, all others a minute. Warns
+   * when the name states another period than the text (`ZAEL_LIMIT_NAME`).
+   */
   static parse(text: string): Limit {
-    return new Limit(parseLimit(text));
+    const limit = new Limit(parseLimit(text));
+    const disagreement = periodDisagreement(limit);
+    if (disagreement !== undefined) warnOnce("ZAEL_LIMIT_NAME", `In ${text}, ${disagreement}`);
+    return limit;
   }
 
   /** Makes a limit of the object that `toJSON` returns. */
   static fromJSON(json: LimitJson): Limit {
+    if (isPlainObject(json)) checkFields("limit", json, JSON_FIELDS);
     checkOptions("limit", json, "{ name, capacity, refill_amount, refill_period_seconds }");
     return new Limit({
       name: json.name,
       capacity: json.capacity,
       refillAmount: json.refill_amount,
       refillPeriodSeconds: json.refill_period_seconds,
+      rule: ruleOfJson(json),
       ...(json.soft === undefined ? {} : { soft: json.soft }),
     });
   }
@@ -149,7 +235,16 @@ export class Limit implements LimitSpec {
     return new Limit({ name, capacity, refillAmount: rate, refillPeriodSeconds: seconds, soft });
   }
 
-  /** Tokens per second, for display. */
+  /**
+   * Returns the period of a quota that holds an instant; `undefined` for a rate, which has none,
+   * and for a session, whose periods begin when it is used.
+   */
+  periodAt(ms: number): Period | undefined {
+    checkInteger("ms", ms, 0, TIME_MAX);
+    return this.rule?.kind === "quota" ? PERIODS.at(this.rule, ms) : undefined;
+  }
+
+  /** Tokens per second, for display; 0 for a quota or a session. */
   get refillRate(): number {
     return this.refillAmount / this.refillPeriodSeconds;
   }
@@ -167,6 +262,7 @@ export class Limit implements LimitSpec {
       refill_amount: this.refillAmount,
       refill_period_seconds: this.refillPeriodSeconds,
       ...(this.soft ? { soft: true } : {}),
+      ...quotaJson(this.rule),
     };
   }
 
@@ -177,7 +273,8 @@ export class Limit implements LimitSpec {
       this.capacity === other.capacity &&
       this.refillAmount === other.refillAmount &&
       this.refillPeriodSeconds === other.refillPeriodSeconds &&
-      this.soft === other.soft
+      this.soft === other.soft &&
+      sameRule(this.rule, other.rule)
     );
   }
 }
@@ -205,6 +302,7 @@ export function checkLimits(inputs: readonly LimitInput[]): readonly Limit[] {
     }
     names.add(name);
   }
+  limits.forEach(refuseUnstored);
   checkedLists.add(Object.freeze(limits));
   return limits;
 }

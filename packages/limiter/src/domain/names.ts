@@ -9,6 +9,24 @@ import { InvalidIdentifierError, InvalidNameError, ValidationError } from "./err
 /** The name under which an entity's limits for all resources without their own are stored. */
 export const DEFAULT_RESOURCE = "_default_";
 
+/**
+ * The resource of totals: limits stored for it hold over all resources of an entity.
+ *
+ * @example
+ * ```ts
+ * import { RateLimiter, TOTAL } from 'zae-limiter';
+ * const limiter = await RateLimiter.open('memory:', { totals: true });
+ * await limiter.repository.limits.setEntity('team-a', ['rpm:2'], { resource: TOTAL });
+ * const call = { entityId: 'team-a', consume: { rpm: 1 } };
+ * await limiter.acquire({ ...call, resource: 'gpt-4o' });
+ * await limiter.acquire({ ...call, resource: 'claude-sonnet-4-5' });
+ * const third = await limiter.tryAcquire({ ...call, resource: 'llama3.1:8b' });
+ * console.log(third.granted); // false
+ * await limiter.close();
+ * ```
+ */
+export const TOTAL = "@all";
+
 /** The limit that meters writes to one item. Users may not take the name. */
 export const RESERVED_LIMIT = "wcu";
 
@@ -43,12 +61,10 @@ export function isGatewayKey(entityId: string): boolean {
   return entityId.startsWith(GATEWAY_KEY_PREFIX);
 }
 
-/** Checks the id of an entity. */
 export function checkEntityId(value: unknown): string {
   return checkId("entity_id", value);
 }
 
-/** Checks the id of a parent. */
 export function checkParentId(value: unknown): string {
   return checkId("parent_id", value);
 }
@@ -59,7 +75,6 @@ export function checkPrincipal(value: unknown): string {
   return checkId("principal", value);
 }
 
-/** Checks the name of a limit. */
 export function checkLimitName(value: unknown): string {
   const text = checkText(InvalidNameError, "name", value, NAME_LENGTH_MAX);
   if (text === RESERVED_LIMIT) {
@@ -80,7 +95,6 @@ export function isLimitName(text: string): boolean {
   return text.length <= NAME_LENGTH_MAX && text !== RESERVED_LIMIT && LIMIT_PATTERN.test(text);
 }
 
-/** Checks the name of a resource. */
 export function checkResource(value: unknown): string {
   const text = checkText(InvalidNameError, "resource", value, RESOURCE_LENGTH_MAX);
   if (!RESOURCE_PATTERN.test(text)) {
@@ -92,6 +106,14 @@ export function checkResource(value: unknown): string {
     );
   }
   return text;
+}
+
+/** Checks the resource that a call consumes: the one of totals is reserved. */
+export function checkCallResource(value: unknown): string {
+  const text = checkResource(value);
+  if (text !== TOTAL) return text;
+  const reason = `"${TOTAL}" is reserved: it stands for all resources of an entity`;
+  throw new InvalidNameError("resource", text, reason);
 }
 
 /** Checks the resource of an entity's stored limits, which may also be `_default_`. */

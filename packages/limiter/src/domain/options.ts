@@ -17,7 +17,6 @@ import { ValidationError } from "./errors/errors.ts";
 /** Throws a `ValidationError` for a value that the option of that name does not take. */
 export type OptionCheck = (field: string, value: unknown) => unknown;
 
-/** One option. */
 export interface Option<Value = unknown> {
   readonly check: OptionCheck;
   /** The value without a setting; absent: there is none, or it is found elsewhere. */

@@ -3,8 +3,18 @@
 import type { UnsupportedLimit } from "./errors/unsupported-limit.ts";
 import type { Limit } from "./limit.ts";
 
-/** Levels that limits can be stored at, from specific to general. */
-export const CONFIG_LEVELS = ["entity", "entity_default", "resource", "system"] as const;
+/**
+ * Levels that limits can be stored at, from specific to general. Those of the parent are what it
+ * stores for the entities directly below it.
+ */
+export const CONFIG_LEVELS = [
+  "entity",
+  "entity_default",
+  "parent",
+  "parent_default",
+  "resource",
+  "system",
+] as const;
 
 /**
  * The level that the limits of a call came from.

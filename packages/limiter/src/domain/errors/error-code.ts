@@ -20,7 +20,8 @@ export type InfrastructureCode =
   | "ZAEL_NAMESPACE_NOT_FOUND"
   | "ZAEL_NAMESPACE_STATE"
   | "ZAEL_DAMAGED_RECORD"
-  | "ZAEL_SWEEP_INCOMPLETE";
+  | "ZAEL_SWEEP_INCOMPLETE"
+  | "ZAEL_COPY_REFUSED";
 
 /** An entity. */
 export type EntityCode = "ZAEL_ENTITY" | "ZAEL_ENTITY_NOT_FOUND" | "ZAEL_ENTITY_EXISTS";
@@ -38,7 +39,8 @@ export type ValidationCode =
   | "ZAEL_VALIDATION"
   | "ZAEL_INVALID_IDENTIFIER"
   | "ZAEL_INVALID_NAME"
-  | "ZAEL_INVALID_MANIFEST";
+  | "ZAEL_INVALID_MANIFEST"
+  | "ZAEL_MODEL_NOT_PRICED";
 
 /**
  * The `code` of an error of this library.

@@ -13,6 +13,10 @@ import type {
   ValidationCode,
 } from "./error-code.ts";
 
+/** Marks the errors of every copy of the package in a process: of both builds, and of versions. */
+const MARK = Symbol.for("zae-limiter.error");
+const isInstance = Function.prototype[Symbol.hasInstance];
+
 /**
  * The root of every error this library throws on purpose.
  *
@@ -35,6 +39,21 @@ export class ZaeLimiterError extends Error {
     return this.constructor.name;
   }
 }
+
+/** Returns whether an error is of a class, or of the class of that name in another copy. */
+function isOfClass(this: { readonly name: string }, value: unknown): boolean {
+  if (isInstance.call(this, value)) return true;
+  if (!(value instanceof Error && MARK in value)) return false;
+  if (isInstance.call(ZaeLimiterError, value)) return false;
+  for (let at: unknown = value; at !== null; at = Object.getPrototypeOf(at)) {
+    if ((at as Error).constructor.name === this.name) return true;
+  }
+  return false;
+}
+
+Object.defineProperty(ZaeLimiterError.prototype, MARK, { value: true });
+// Not declared as a method, because the types of `instanceof` would follow it.
+Object.defineProperty(ZaeLimiterError, Symbol.hasInstance, { value: isOfClass });
 
 /** A call was refused because of its limits, or a lease is over. */
 export class RateLimitError extends ZaeLimiterError {
@@ -188,12 +207,16 @@ export class InfrastructureNotFoundError extends InfrastructureError {
   constructor(
     /** The stack or table that was not found. */
     readonly stackName: string,
-    options?: ErrorOptions,
+    options: ErrorOptions & {
+      /** The sentence about it, where it is not a table on DynamoDB. */
+      readonly message?: string;
+    } = {},
   ) {
     super(
-      `There is no table "${stackName}" here. Create it with: zae-limiter stack deploy --name ` +
-        `${stackName} (or Repository.createTable for a bare one)`,
-      options,
+      options.message ??
+        `There is no table "${stackName}" here. Create it with: zae-limiter stack deploy --name ` +
+          `${stackName} (or Repository.createTable for a bare one)`,
+      causeOf(options),
     );
   }
 }
@@ -270,8 +293,9 @@ export class EntityNotFoundError extends EntityError {
   constructor(
     /** The id that has no record. */
     readonly entityId: string,
+    message = `"${entityId}" not found`,
   ) {
-    super(`"${entityId}" not found`);
+    super(message);
   }
 }
 

@@ -1,5 +1,6 @@
 /** All errors of this library as one union, distinguished by `code`. */
 
+import type { CopyRefusedError } from "./copy-refused.ts";
 import type {
   DamagedRecordError,
   EntityExistsError,
@@ -17,6 +18,7 @@ import type {
   StackOperationError,
   ValidationError,
 } from "./errors.ts";
+import type { ModelNotPriced } from "./model-not-priced.ts";
 import type { RateLimitExceeded } from "./rate-limit-exceeded.ts";
 import type { SweepIncompleteError } from "./sweep-incomplete.ts";
 import type { UnsupportedLimitError } from "./unsupported-limit.ts";
@@ -46,6 +48,7 @@ export type LimiterError =
   | NamespaceStateError
   | DamagedRecordError
   | SweepIncompleteError
+  | CopyRefusedError
   | Coded<InfrastructureError, "ZAEL_INFRASTRUCTURE">
   | EntityNotFoundError
   | EntityExistsError
@@ -54,6 +57,7 @@ export type LimiterError =
   | Coded<VersionError, "ZAEL_MIGRATION" | "ZAEL_MIGRATION_RUNNING">
   | InvalidIdentifierError
   | InvalidNameError
+  | ModelNotPriced
   | Coded<ValidationError, "ZAEL_VALIDATION" | "ZAEL_INVALID_MANIFEST">;
 
 /**

@@ -1,6 +1,9 @@
 /** The refusal: which limits were checked, which were exceeded, and when to come back. */
 
+import type { LimitKind } from "../limit.ts";
 import type { LimitStatus } from "../limit-status.ts";
+import { TOTAL } from "../names.ts";
+import { localIso, localText } from "../zone.ts";
 import { RateLimitError, ValidationError } from "./errors.ts";
 
 /** The most a `Retry-After` header can say; used when waiting would never help. */
@@ -12,12 +15,18 @@ export interface LimitStatusJson {
   readonly entity_id: string;
   readonly resource: string;
   readonly limit_name: string;
+  /** How its tokens come back: `rate` evenly, `quota` and `session` at once. */
+  readonly kind: LimitKind;
   /** The most the bucket can hold. */
   readonly capacity: number;
-  /** Tokens that come back in one period. */
-  readonly refill_amount: number;
-  /** The length of a period in seconds. */
-  readonly refill_period_seconds: number;
+  /** Tokens that come back in one period; absent unless the limit is a rate. */
+  readonly refill_amount?: number;
+  /** The length of a period in seconds; absent unless the limit is a rate. */
+  readonly refill_period_seconds?: number;
+  /** The time of the reset of a quota or a session, in epoch milliseconds. */
+  readonly resets_at_ms?: number;
+  /** This time in ISO 8601, with the offset of the zone of the quota. */
+  readonly resets_at?: string;
   /** Whole tokens in the bucket; negative in debt. */
   readonly available: number;
   /** Whole tokens asked for. */
@@ -30,7 +39,7 @@ export interface LimitStatusJson {
 
 /** Options of the JSON of a refusal. */
 export interface RefusalJsonOptions {
-  /** `false`: nothing of ancestors, which are often internal. Default true. */
+  /** `false`: nothing of other entities, which are often internal. Default true. */
   readonly parents?: boolean;
 }
 
@@ -56,8 +65,9 @@ export interface RateLimitExceededJson {
  * import { Limit, RateLimitExceeded } from 'zae-limiter';
  * const limit = Limit.perMinute('tpm', 100);
  * const error = new RateLimitExceeded([
- *   { entityId: 'key-1', resource: 'gpt-4', limitName: 'tpm', limit, available: 0, requested: 10,
- *     exceeded: true, retryAfterSeconds: 6.001, fullAfterSeconds: 60, deficit: 10 },
+ *   { entityId: 'key-1', resource: 'gpt-4', limitName: 'tpm', kind: 'rate', limit,
+ *     available: 0, requested: 10, exceeded: true, deficit: 10,
+ *     retryAfterSeconds: 6.001, fullAfterSeconds: 60 },
  * ]);
  * console.log(error.retryAfterHeader); // 7
  * console.log(error.toJSON().retry_after_ms); // 6001
@@ -72,13 +82,17 @@ export class RateLimitExceeded extends RateLimitError {
   /** The violation with the longest wait. */
   readonly primaryViolation: LimitStatus;
 
-  constructor(statuses: readonly LimitStatus[]) {
+  readonly #caller: string | undefined;
+
+  /** Takes all limits that were checked. `entityId`: the caller; else that of the first. */
+  constructor(statuses: readonly LimitStatus[], entityId?: string) {
     const violations = statuses.filter((status) => status.exceeded);
     const primary = longestWait(violations);
     if (primary === undefined) {
       throw new ValidationError("statuses", statuses.length, "expected at least one violation");
     }
     super(refusalMessage(statuses));
+    this.#caller = entityId;
     this.statuses = statuses;
     this.violations = violations;
     this.primaryViolation = primary;
@@ -106,7 +120,7 @@ export class RateLimitExceeded extends RateLimitError {
 
   /** Returns the body of a 429 answer. */
   toJSON(options: RefusalJsonOptions = {}): RateLimitExceededJson {
-    return refusalJson(this.statuses, options);
+    return refusalJson(this.statuses, options, this.#caller);
   }
 }
 
@@ -136,25 +150,32 @@ export function refusalMessage(statuses: readonly LimitStatus[]): string {
     if (names === undefined) limitsOf.set(bucket, [limitName]);
     else names.push(limitName);
   }
-  const exceeded = [...limitsOf].map(([bucket, names]) => `${bucket}: [${names.join(", ")}]`);
+  const exceeded = [...limitsOf].map(([bucket, names]) => {
+    const scope = bucket.endsWith(`/${TOTAL}`) ? " over all resources" : "";
+    return `${bucket}: [${names.join(", ")}]${scope}`;
+  });
   const advice = Number.isFinite(primary.retryAfterSeconds)
     ? retryAdvice(primary)
     : `the request is larger than the capacity of ${primary.limit.capacity} and can never fit`;
   return `Rate limit exceeded for ${exceeded.join(", ")}, ${advice}`;
 }
 
-/** Returns the JSON of a refusal, shared by the error and by the result of `tryAcquire`. */
+/**
+ * Returns the JSON of a refusal, shared by the error and by the result of `tryAcquire`. `caller`:
+ * the entity that called, which may have no limits of its own; else that of the first status.
+ */
 export function refusalJson(
   statuses: readonly LimitStatus[],
   { parents = true }: RefusalJsonOptions,
+  caller: string | undefined = statuses[0]?.entityId,
 ): RateLimitExceededJson {
   const primary = longestWait(statuses.filter((status) => status.exceeded));
   const retryAfterSeconds = primary?.retryAfterSeconds ?? 0;
   const never = !Number.isFinite(retryAfterSeconds);
-  const own = statuses.filter(({ entityId }) => entityId === statuses[0]?.entityId);
+  const own = statuses.filter(({ entityId }) => entityId === caller);
   return {
     error: "rate_limit_exceeded",
-    message: parents ? refusalMessage(statuses) : ownMessage(own, primary),
+    message: parents ? refusalMessage(statuses) : ownMessage(own, primary, caller),
     retry_after_seconds: never ? null : retryAfterSeconds,
     retry_after_ms: never ? null : Math.round(retryAfterSeconds * 1000),
     limits: (parents ? statuses : own).map(statusJson),
@@ -162,20 +183,42 @@ export function refusalJson(
 }
 
 /** Returns the sentence without ancestors: neither their names nor their capacities. */
-function ownMessage(own: readonly LimitStatus[], primary: LimitStatus | undefined): string {
+function ownMessage(
+  own: readonly LimitStatus[],
+  primary: LimitStatus | undefined,
+  caller: string | undefined,
+): string {
   if (primary === undefined) return "";
   if (own.includes(primary)) return refusalMessage(own);
-  const [{ entityId, resource } = primary] = own;
+  const bucket = own[0] === undefined ? caller : `${own[0].entityId}/${own[0].resource}`;
   const names = own.filter(({ exceeded }) => exceeded).map(({ limitName }) => limitName);
   const limits = names.length === 0 ? "" : `: [${names.join(", ")}]`;
   const advice = Number.isFinite(primary.retryAfterSeconds)
     ? retryAdvice(primary)
     : "the request can never fit";
-  return `Rate limit exceeded for ${entityId}/${resource}${limits}, ${advice}`;
+  return `Rate limit exceeded for ${bucket}${limits}, ${advice}`;
 }
 
-function retryAdvice({ retryAfterSeconds }: LimitStatus): string {
-  return `retry after ${retryAfterSeconds.toFixed(1)}s`;
+function retryAdvice(status: LimitStatus): string {
+  const advice = `retry after ${status.retryAfterSeconds.toFixed(1)}s`;
+  const { resetsAtMs } = status;
+  if (resetsAtMs === undefined) return advice;
+  return `${advice} (resets ${localText(zoneOf(status), resetsAtMs)})`;
+}
+
+function zoneOf({ limit: { rule } }: LimitStatus): string {
+  return rule?.kind === "quota" ? rule.timeZone : "UTC";
+}
+
+/** Returns how the tokens of a limit come back. */
+function returnJson(status: LimitStatus) {
+  const { limit, resetsAtMs } = status;
+  if (limit.rule === undefined) {
+    const { refillAmount, refillPeriodSeconds } = limit;
+    return { refill_amount: refillAmount, refill_period_seconds: refillPeriodSeconds };
+  }
+  if (resetsAtMs === undefined) return undefined;
+  return { resets_at_ms: resetsAtMs, resets_at: localIso(zoneOf(status), resetsAtMs) };
 }
 
 function statusJson(status: LimitStatus): LimitStatusJson {
@@ -184,9 +227,9 @@ function statusJson(status: LimitStatus): LimitStatusJson {
     entity_id: status.entityId,
     resource: status.resource,
     limit_name: status.limitName,
+    kind: status.kind,
     capacity: status.limit.capacity,
-    refill_amount: status.limit.refillAmount,
-    refill_period_seconds: status.limit.refillPeriodSeconds,
+    ...returnJson(status),
     available: status.available,
     requested: status.requested,
     exceeded: status.exceeded,
