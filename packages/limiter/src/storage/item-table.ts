@@ -68,6 +68,8 @@ export interface Commit {
   readonly writes: readonly CellWrite[];
   /** Makes the commit happen once in ten minutes. */
   readonly token: string | undefined;
+  /** A key of the step, the same each time it runs, even when it reads and writes nothing. */
+  readonly near?: Key | undefined;
   /** Epoch milliseconds: for the log, for tokens, and for items whose `ttl` is over. */
   readonly nowMs: number;
 }

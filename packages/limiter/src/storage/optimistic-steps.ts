@@ -104,6 +104,15 @@ export class OptimisticSteps implements StepTable<ListedRows> {
     return this.#ask("page", this.#deadline(), (options) => this.#table.page(range, options));
   }
 
+  /** Sends a request that is no step; listeners get it, and closing waits for it. */
+  send<Answer>(
+    operation: string,
+    { timeoutMs }: TableCallOptions,
+    request: (options: TableCallOptions) => Promise<Answer>,
+  ): Promise<Answer> {
+    return this.#ask(operation, this.#deadline(timeoutMs), request);
+  }
+
   changes(options: ChangesOptions): AsyncIterableIterator<ChangeRecord> {
     return this.#feed.read(options);
   }
@@ -133,7 +142,7 @@ export class OptimisticSteps implements StepTable<ListedRows> {
       const { reads, writes } = cells.outcome(once !== undefined);
       if (writes.length === 0 && once === undefined) return result;
       // Conditions that fail now may fail because the work was done before.
-      const commit = { reads: writes.length === 0 ? [] : reads, writes, token };
+      const commit = { reads: writes.length === 0 ? [] : reads, writes, token, near: keys[0] };
       const done = await this.#commit(commit, deadline, attempt);
       if (once !== undefined && done === "repeated") return once.repeated;
       if (done === "done") return result;

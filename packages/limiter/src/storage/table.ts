@@ -35,7 +35,6 @@ export const INDEXES: readonly IndexDefinition[] = INDEX_NAMES.map((name) => ({
 /** Epoch seconds after which the store may remove the item. */
 export const TTL_ATTRIBUTE = "ttl";
 
-/** Returns the definition of one index. */
 export function indexNamed(name: IndexName): IndexDefinition {
   return INDEXES[INDEX_NAMES.indexOf(name)] as IndexDefinition;
 }

@@ -2,7 +2,7 @@
 
 import type { DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
 import { defined } from "../../base/defined.ts";
-import { isLoopback } from "../../base/loopback.ts";
+import { isLocalEndpoint } from "../../base/loopback.ts";
 
 /** Requests for data go over a transport of our own, or like all others through the AWS SDK. */
 export const TRANSPORTS = ["lean", "sdk"] as const;
@@ -34,7 +34,7 @@ export function clientConfig(
 ): DynamoDBClientConfig {
   const { endpoint, region, credentials } = connection;
   return {
-    ...(isLoopback(endpoint) ? LOCAL_ENGINE : {}),
+    ...(isLocalEndpoint(endpoint) ? LOCAL_ENGINE : {}),
     ...defined({ endpoint, region, credentials }),
     // The SDK repeats requests whose outcome is unknown. We decide that ourselves.
     maxAttempts: 1,

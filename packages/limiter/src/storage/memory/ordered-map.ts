@@ -6,7 +6,6 @@
  */
 const BLOCK_MAX = 256;
 
-/** A key and its value. */
 export type Pair<V> = [key: string, value: V];
 
 /** Keeps values by key, and the keys in blocks that are sorted one after the other. */

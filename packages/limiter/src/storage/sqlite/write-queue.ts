@@ -57,7 +57,6 @@ export class WriteQueue {
     });
   }
 
-  /** Rejects all waiters. */
   dismiss(error: Error): void {
     for (const waiter of this.#waiters) waiter.reject(error);
     this.#waiters.clear();

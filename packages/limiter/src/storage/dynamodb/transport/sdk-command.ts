@@ -12,11 +12,9 @@ type CommandIn<Module, Operation extends string> =
     ? Command
     : never;
 
-/** Input of an operation. */
 export type InputIn<Module, Operation extends string> =
   CommandIn<Module, Operation> extends { input: infer Given extends object } ? Given : never;
 
-/** Output of an operation. */
 export type OutputIn<Module, Operation extends string> =
   CommandIn<Module, Operation> extends {
     resolveMiddleware(

@@ -102,7 +102,6 @@ class Letterhead {
   }
 }
 
-/** Returns the key of a day, a region and this service. */
 function signingKey(secret: string, day: string, region: string): Buffer {
   const parts = [day, region, SERVICE, "aws4_request"];
   const mac = (key: Buffer, part: string) => createHmac("sha256", key).update(part).digest();

@@ -3,11 +3,16 @@
 import type { Input, OperationName, Output } from "./operations.ts";
 
 /** A request in either form, whichever the transport needs. */
-export abstract class Prepared<Name extends OperationName> {
+export class Prepared<Name extends OperationName> {
   /** As the SDK takes it. */
-  abstract input(): Input<Name>;
+  readonly input: () => Input<Name>;
   /** As it goes over the wire. */
-  abstract text(): string;
+  readonly text: () => string;
+
+  constructor(input: () => Input<Name>, text: () => string) {
+    this.input = input;
+    this.text = text;
+  }
 }
 
 /** A request to send: its fields, or one that was prepared. */
