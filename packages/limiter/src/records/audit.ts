@@ -43,6 +43,9 @@ const AUDIT_ACTIONS = [
   "limits_deleted",
   "bucket_reset",
   "bucket_topped_up",
+  "price_set",
+  "price_deleted",
+  "store_copied",
 ] as const;
 /** Actions of audit events. */
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];

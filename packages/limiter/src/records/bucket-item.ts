@@ -5,7 +5,7 @@
  * consumed in total, in milli-tokens and milliseconds. `rf` is the time the balances refer to.
  * Ours, and ignored by the Python library: `b_{name}_rr`, the remainder of the last refill,
  * `cv`/`cs`, version and source of the config the parameters came from, `ac`, how many acquires
- * consumed something, and `wm`, the meter of writes to the item.
+ * consumed something, `wm`, the meter of writes to the item, and `mv`, the copy that wrote it.
  */
 
 import { type Rate, SHARDS_MAX } from "../core/bucket.ts";
@@ -13,7 +13,7 @@ import { show, TOKENS_MAX } from "../domain/check.ts";
 import { DamagedRecordError } from "../domain/errors/errors.ts";
 import type { UnsupportedKind } from "../domain/errors/unsupported-limit.ts";
 import { PERIOD_SECONDS_MAX } from "../domain/limit.ts";
-import { isLimitName, RESERVED_LIMIT } from "../domain/names.ts";
+import { RESERVED_LIMIT } from "../domain/names.ts";
 import {
   flagAt,
   type Item,
@@ -24,6 +24,7 @@ import {
   type Value,
   valueAt,
 } from "../storage/item.ts";
+import { type BucketShape, type LimitAttributes, shapeOf } from "./bucket-shape.ts";
 import {
   BUCKET_PREFIX,
   bucketKey,
@@ -32,13 +33,8 @@ import {
   parseShard,
   resourcePartition,
 } from "./keys.ts";
-import {
-  isPythonAttribute,
-  type PythonPart,
-  pythonPart,
-  type SchedulingAttributes,
-  unsupportedInBucket,
-} from "./python-attributes.ts";
+import { newPeriodAttributes, periodIn, ruleIn, type StoredPeriod } from "./period-attributes.ts";
+import { type PythonPart, pythonPart, unsupportedInBucket } from "./python-attributes.ts";
 import type { RecordContext } from "./record-context.ts";
 
 export interface StoredLimit {
@@ -47,6 +43,8 @@ export interface StoredLimit {
   /** May exceed what a number holds. `undefined` in items that never counted. */
   readonly totalConsumedMilli: number | bigint | undefined;
   readonly remainder: number;
+  /** Present in a quota and in a session. */
+  readonly period?: StoredPeriod | undefined;
 }
 
 export interface StoredBucket {
@@ -74,6 +72,8 @@ export interface StoredBucket {
   readonly isUncounted?: boolean | undefined;
   /** Absent where the Python library has added nothing of its own. */
   readonly python?: PythonPart | undefined;
+  /** Whether a limit waits for the end of its period. */
+  readonly hasPaused?: boolean | undefined;
 }
 
 /** Writes that one item takes per second: the most that DynamoDB lets one partition take. */
@@ -89,6 +89,11 @@ export const ACQUIRES = "ac";
 /** The meter of writes to the item, which every write of ours that consumes moves. */
 export const METER = "wm";
 
+/** Written by a copy from another store, with a new text each time: its totals are no usage. */
+export const MOVED = "mv";
+
+/** Period of all limits whose periods a rule decides. */
+const PERIOD_RATE_MS = 1000;
 const MILLI_MAX = Number.MAX_SAFE_INTEGER;
 const TOKENS_MILLI_MAX = 1000 * TOKENS_MAX;
 const PERIOD_MS_MAX = 1000 * PERIOD_SECONDS_MAX;
@@ -150,7 +155,7 @@ export function decodeBucket(item: Item): StoredBucket | undefined {
       unsupported.set(names.limit, kind);
       continue;
     }
-    const limit = limitAt(item, names, capacityMilli, periodMs);
+    const limit = limitAt(item, names, capacityMilli, periodMs, refilledAtMs);
     if (limit !== undefined) limits.set(names.limit, limit);
   }
   const { shardCount, announced, isUncounted } = countIn(item);
@@ -172,6 +177,7 @@ export function decodeBucket(item: Item): StoredBucket | undefined {
     limits,
     writes,
     meterMs: boundedAt(item, "wm", 0, TIME_MS_MAX),
+    hasPaused: shape.hasPaused ? true : undefined,
     python:
       shape.hasPython || unsupported !== undefined
         ? pythonPart(item, limits.keys(), unsupported)
@@ -241,6 +247,7 @@ function limitAttributes(bucket: StoredBucket): Record<string, Value> {
   const attributes: Record<string, Value> = {};
   const all = new Map(bucket.limits);
   if (bucket.writes !== undefined) all.set(RESERVED_LIMIT, bucket.writes);
+  let hasPeriods = false;
   for (const [name, limit] of all) {
     attributes[`b_${name}_tk`] = limit.tokensMilli;
     attributes[`b_${name}_cp`] = limit.rate.capacityMilli;
@@ -248,6 +255,10 @@ function limitAttributes(bucket: StoredBucket): Record<string, Value> {
     attributes[`b_${name}_rp`] = limit.rate.periodMs;
     attributes[`b_${name}_tc`] = limit.totalConsumedMilli ?? 0;
     if (limit.remainder !== 0) attributes[`b_${name}_rr`] = limit.remainder;
+    if (limit.period !== undefined) hasPeriods = true;
+  }
+  if (hasPeriods) {
+    Object.assign(attributes, newPeriodAttributes(bucket.limits, bucket.shardCount));
   }
   return attributes;
 }
@@ -259,7 +270,34 @@ function unsupportedAt(
   { hasPython }: BucketShape,
 ): UnsupportedKind | undefined {
   if (!hasPython && valueAt(item, names.refill) !== 0) return undefined;
+  // The meter of writes follows no schedule, and has no mark that says so.
+  if (names.limit === RESERVED_LIMIT) return undefined;
   return unsupportedInBucket(item, names);
+}
+
+/** Returns the limit of a quota or a session: nothing accrues in it. */
+function periodLimitAt(
+  item: Item,
+  names: LimitAttributes,
+  capacityMilli: number,
+  refilledAtMs: number,
+): StoredLimit | undefined {
+  const tokensMilli = integerAt(item, names.tokens, -MILLI_MAX, MILLI_MAX);
+  const rule = ruleIn(item, names.periods);
+  if (tokensMilli === undefined || rule === undefined) return undefined;
+  return {
+    tokensMilli,
+    rate: { capacityMilli, refillMilli: 0, periodMs: PERIOD_RATE_MS, rule },
+    totalConsumedMilli: totalAt(item, names),
+    remainder: 0,
+    period: periodIn(item, names.periods, rule, refilledAtMs),
+  };
+}
+
+function totalAt(item: Item, { consumed }: LimitAttributes): number | bigint | undefined {
+  const total = valueAt(item, consumed);
+  const isTotal = typeof total === "bigint" || Number.isSafeInteger(total);
+  return isTotal ? (total as number | bigint) : undefined;
 }
 
 /** Returns a limit; one with incomplete parameters counts as absent, and starts from its config. */
@@ -268,11 +306,14 @@ function limitAt(
   names: LimitAttributes,
   capacityMilli: number,
   periodMs: number,
+  refilledAtMs: number,
 ): StoredLimit | undefined {
+  if (valueAt(item, names.refill) === 0) {
+    return periodLimitAt(item, names, capacityMilli, refilledAtMs);
+  }
   const tokensMilli = integerAt(item, names.tokens, -MILLI_MAX, MILLI_MAX);
   const refillMilli = integerAt(item, names.refill, 1, TOKENS_MILLI_MAX);
   if (tokensMilli === undefined || refillMilli === undefined) return undefined;
-  const consumed = valueAt(item, names.consumed);
   const stored = valueAt(item, names.remainder);
   const remainder = stored === undefined ? 0 : stored;
   // Writes compare the remainder with the one that was read: an invalid one never matches.
@@ -280,89 +321,7 @@ function limitAt(
   return {
     tokensMilli,
     rate: { capacityMilli, refillMilli, periodMs },
-    totalConsumedMilli:
-      typeof consumed === "bigint" || Number.isSafeInteger(consumed)
-        ? (consumed as number | bigint)
-        : undefined,
+    totalConsumedMilli: totalAt(item, names),
     remainder,
   };
-}
-
-/** The names of the attributes of one limit. */
-interface LimitAttributes extends SchedulingAttributes {
-  readonly limit: string;
-  readonly tokens: string;
-  readonly capacity: string;
-  readonly period: string;
-  readonly consumed: string;
-  readonly remainder: string;
-}
-
-/**
- * The limits that the names of attributes show. Nearly all items have the same few lists of names,
- * so each list is read once and recognised afterwards.
- */
-interface BucketShape {
-  /** The limits that have a balance; their parameters may be missing. */
-  readonly limits: readonly LimitAttributes[];
-  /** Whether an attribute has a name that only the Python library gives. */
-  readonly hasPython: boolean;
-}
-
-const BALANCE_PATTERN = /^b_(.+)_tk$/;
-/** Buckets with and without a parent, of a few kinds of entities. */
-const SHAPES_MAX = 8;
-
-interface KnownShape extends BucketShape {
-  readonly names: readonly string[];
-}
-
-/** The shapes that were seen last, the newest first. */
-let knownShapes: readonly KnownShape[] = [];
-
-/** Returns the shape of an item with these names, in this order. */
-function shapeOf(names: readonly string[]): BucketShape {
-  for (const shape of knownShapes) if (areSame(shape.names, names)) return shape;
-  const shape = { names, limits: names.flatMap(limitOf), hasPython: names.some(isPythonAttribute) };
-  knownShapes = [shape, ...knownShapes.slice(0, SHAPES_MAX - 1)];
-  return shape;
-}
-
-/** Compares lists from the end: items that differ by a limit or a parent begin alike. */
-function areSame(left: readonly string[], right: readonly string[]): boolean {
-  if (left.length !== right.length) return false;
-  for (let at = left.length - 1; at >= 0; at -= 1) if (left[at] !== right[at]) return false;
-  return true;
-}
-
-/** Returns the limit of a balance; nothing for any other attribute. */
-function limitOf(balance: string): readonly LimitAttributes[] {
-  const limit = BALANCE_PATTERN.exec(balance)?.[1];
-  if (limit === undefined || !(limit === RESERVED_LIMIT || isLimitName(limit))) return [];
-  return [attributesOf(limit)];
-}
-
-const knownAttributes = new Map<string, LimitAttributes>();
-/** Limits have few names in practice; beyond this many all are dropped. */
-const KNOWN_MAX = 1000;
-
-/** Returns names of attributes of a limit: each time the same texts, which need no new hash. */
-export function attributesOf(limit: string): LimitAttributes {
-  const known = knownAttributes.get(limit);
-  if (known !== undefined) return known;
-  const names: LimitAttributes = {
-    limit,
-    tokens: `b_${limit}_tk`,
-    capacity: `b_${limit}_cp`,
-    refill: `b_${limit}_ra`,
-    period: `b_${limit}_rp`,
-    consumed: `b_${limit}_tc`,
-    remainder: `b_${limit}_rr`,
-    sessionSeconds: `b_${limit}_rsa`,
-    resets: `b_${limit}_rsched`,
-    windows: `b_${limit}_sched`,
-  };
-  if (knownAttributes.size >= KNOWN_MAX) knownAttributes.clear();
-  knownAttributes.set(limit, names);
-  return names;
 }

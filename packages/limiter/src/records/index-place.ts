@@ -11,6 +11,8 @@ import type { Query } from "../storage/item-store.ts";
 import { type IndexName, indexNamed } from "../storage/table.ts";
 import {
   BUCKET_PREFIX,
+  CHILDREN_CONFIG_PREFIX,
+  childrenConfigPartition,
   childrenPartition,
   ENTITY_CONFIG_PREFIX,
   entityConfigPartition,
@@ -78,9 +80,12 @@ function usageOfResource({ PK, SK }: Key): IndexPlace {
   return [resourcePartition(namespaceId, resource), sort];
 }
 
+/** Reads the limits of an entity, and those that it stores for its children. */
 function configOfEntity({ PK, SK }: Key): IndexPlace {
-  const entity = SK.startsWith(ENTITY_CONFIG_PREFIX) ? parseEntityPartition(PK) : undefined;
+  const isOwn = SK.startsWith(ENTITY_CONFIG_PREFIX);
+  const prefix = isOwn ? ENTITY_CONFIG_PREFIX : CHILDREN_CONFIG_PREFIX;
+  const entity = SK.startsWith(prefix) ? parseEntityPartition(PK) : undefined;
   if (entity === undefined) return undefined;
-  const resource = SK.slice(ENTITY_CONFIG_PREFIX.length);
-  return [entityConfigPartition(entity.namespaceId, resource), entity.entityId];
+  const partitionOf = isOwn ? entityConfigPartition : childrenConfigPartition;
+  return [partitionOf(entity.namespaceId, SK.slice(prefix.length)), entity.entityId];
 }

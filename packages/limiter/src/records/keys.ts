@@ -11,7 +11,10 @@ export const META_SK = "#META";
 export const STATE_SK = "#STATE";
 export const CONFIG_SK = "#CONFIG";
 export const ENTITY_CONFIG_PREFIX = "#CONFIG#";
+/** Not below the prefix of an entity's own limits, which the Python library lists. */
+export const CHILDREN_CONFIG_PREFIX = "#CHILDREN_CONFIG#";
 export const AUDIT_PREFIX = "#AUDIT#";
+export const PRICE_PREFIX = "#PRICE#";
 export const NAMESPACE_PREFIX = "#NAMESPACE#";
 export const NAMESPACE_ID_PREFIX = "#NSID#";
 const ENTITY_PREFIX = "ENTITY#";
@@ -59,6 +62,11 @@ export function entityConfigPartition(namespaceId: string, resource: string): st
   return `${namespaceId}/ENTITY_CONFIG#${resource}`;
 }
 
+/** Returns the partition of GSI3 with the entities that store limits for their children. */
+export function childrenConfigPartition(namespaceId: string, resource: string): string {
+  return `${namespaceId}/CHILDREN_CONFIG#${resource}`;
+}
+
 export function auditPartition(namespaceId: string, subject: string): string {
   return `${namespaceId}/AUDIT#${subject}`;
 }
@@ -69,6 +77,11 @@ export function entityKey(namespaceId: string, entityId: string): Key {
 
 export function entityConfigKey(namespaceId: string, entityId: string, resource: string): Key {
   return { PK: entityPartition(namespaceId, entityId), SK: ENTITY_CONFIG_PREFIX + resource };
+}
+
+/** Returns the key of the limits that an entity stores for the entities directly below it. */
+export function childrenConfigKey(namespaceId: string, parentId: string, resource: string): Key {
+  return { PK: entityPartition(namespaceId, parentId), SK: CHILDREN_CONFIG_PREFIX + resource };
 }
 
 export function resourceConfigKey(namespaceId: string, resource: string): Key {
@@ -87,6 +100,11 @@ export function resourceRegistryKey(namespaceId: string): Key {
 /** Returns the number of entities with limits of their own, per resource. */
 export function entityConfigRegistryKey(namespaceId: string): Key {
   return { PK: systemPartition(namespaceId), SK: "#ENTITY_CONFIG_RESOURCES" };
+}
+
+/** Returns the number of entities with limits for their children, per resource. */
+export function childrenConfigRegistryKey(namespaceId: string): Key {
+  return { PK: systemPartition(namespaceId), SK: "#CHILDREN_CONFIG_RESOURCES" };
 }
 
 /** Returns the key of the record of declarative limits that were applied. */
@@ -110,6 +128,16 @@ export function auditKey(namespaceId: string, subject: string, eventId: string):
 /** Returns the key of the mark of a deletion: of an entity, or of the whole namespace. */
 export function deletionKey(namespaceId: string, entityId = ""): Key {
   return { PK: `${namespaceId}/DELETED#${entityId}`, SK: "#DELETED" };
+}
+
+/** Returns the partition of the prices of models. */
+export function pricePartition(namespaceId: string): string {
+  return `${namespaceId}/PRICES#`;
+}
+
+/** Returns the key of a price; `*` means all upstreams, and is the name of none. */
+export function priceKey(namespaceId: string, model: string, upstream = "*"): Key {
+  return { PK: pricePartition(namespaceId), SK: `${PRICE_PREFIX}${model}#${upstream}` };
 }
 
 /** Returns the key of a note; see `notes.ts`. */

@@ -2,18 +2,15 @@
  * Attributes of the Python library on config items and buckets that this library reads, keeps and
  * never changes.
  *
- * A limit that resets or follows a schedule is recognised by them. Config items have
- * `l_{name}_rsched`, `l_{name}_sched` and, for session quotas, everything under `w_{name}_`. A
- * bucket has defaults for all its limits in `rsched` and `sched`, and per limit `b_{name}_rsched`
- * and `b_{name}_sched`, where `-` means none although the item has a default.
+ * A limit of a bucket that resets or follows a schedule is recognised by them: a bucket has
+ * defaults for all its limits in `rsched` and `sched`, and per limit `b_{name}_rsched` and
+ * `b_{name}_sched`, where `-` means none although the item has a default.
  */
 
 import type { UnsupportedKind } from "../domain/errors/unsupported-limit.ts";
 import { type Item, numberAt, textAt, type Value, valueAt } from "../storage/item.ts";
+import { NO_SCHEDULE, type PeriodAttributes, RESETS, ruleIn } from "./period-attributes.ts";
 
-/** In place of a schedule: none, although the item has a default. */
-const NO_SCHEDULE = "-";
-const RESETS = "rsched";
 const WINDOWS = "sched";
 const NONE: ReadonlyMap<string, UnsupportedKind> = new Map();
 
@@ -23,25 +20,25 @@ export interface SchedulingAttributes {
   readonly sessionSeconds: string;
   readonly resets: string;
   readonly windows: string;
+  readonly periods: PeriodAttributes;
 }
 
-/** Returns the kind of a limit of a bucket that this version cannot enforce. */
+/**
+ * Returns the kind of a limit of a bucket that this version cannot enforce: a rate that resets, one
+ * that follows windows, and a quota whose resets cannot be read.
+ */
 export function unsupportedInBucket(
   item: Item,
   names: SchedulingAttributes,
 ): UnsupportedKind | undefined {
   const isRefilled = numberAt(item, names.refill) !== 0;
-  if (valueAt(item, names.sessionSeconds) !== undefined) return "session quota";
-  if (!isRefilled || isScheduled(item, names.resets, RESETS)) return "calendar quota";
+  if (!isRefilled) {
+    if (ruleIn(item, names.periods) !== undefined) return undefined;
+    const isSession = valueAt(item, names.sessionSeconds) !== undefined;
+    return isSession ? "session quota" : "calendar quota";
+  }
+  if (isScheduled(item, names.resets, RESETS)) return "calendar quota";
   return isScheduled(item, names.windows, WINDOWS) ? "schedule" : undefined;
-}
-
-/** Returns the kind of a limit under `l_` of a config item that this version cannot enforce. */
-export function unsupportedInConfig(item: Item, limitName: string): UnsupportedKind | undefined {
-  const attribute = (suffix: string) => `l_${limitName}_${suffix}`;
-  const resets = valueAt(item, attribute("rsched")) !== undefined;
-  if (resets || numberAt(item, attribute("ra")) === 0) return "calendar quota";
-  return valueAt(item, attribute("sched")) === undefined ? undefined : "schedule";
 }
 
 /** Attributes of a bucket from the Python library, besides those of both libraries. */
@@ -139,14 +136,6 @@ function stampsIn(
 function isScheduled(item: Item, own: string, common: string): boolean {
   const schedule = valueAt(item, own) ?? valueAt(item, common);
   return schedule !== undefined && schedule !== NO_SCHEDULE;
-}
-
-/** Returns the names of the session quotas of a config item, which have their own prefix. */
-export function sessionQuotas(item: Item): string[] {
-  return Object.keys(item)
-    .filter((name) => name.startsWith("w_") && name.endsWith("_cp"))
-    .map((name) => name.slice("w_".length, -"_cp".length))
-    .sort();
 }
 
 /** How a level answers whether a resource is switched off; absent: the next level answers. */

@@ -30,6 +30,10 @@ export interface ConfigSlot {
   readonly cascade: boolean | undefined;
   readonly onUnavailable: OnUnavailable | undefined;
   readonly auditRetentionDays: number | undefined;
+  /** In the slot of an entity's record: its parent. */
+  readonly parentId: string | undefined;
+  /** In the system slot: the resources for which some entity has limits for its children. */
+  readonly childrenResources: readonly string[];
   /** In the system slot: why the namespace may not be used; `undefined` while it is active. */
   readonly inactive: InactiveNamespace | undefined;
   /** In the system slot: why this client must not use the table any more. */
@@ -156,6 +160,16 @@ export class ConfigCache {
       this.#inFlight.delete(name);
     }
     this.#version = version;
+  }
+
+  /** Drops a slot whose item has changed without a new version. */
+  drop(name: string): void {
+    const isKnown = this.#slots.get(name) !== undefined || this.#inFlight.has(name);
+    if (!isKnown) return;
+    this.#epoch += 1;
+    this.#generation += 1;
+    this.#slots.delete(name);
+    this.#inFlight.delete(name);
   }
 
   /** Returns when a slot that is read now stops being fresh, in epoch milliseconds. */

@@ -1,4 +1,4 @@
-/** A level that is an item of its own: a resource, an entity, or an entity for a resource. */
+/** A level that is an item of its own: a resource, an entity, or the children of an entity. */
 
 import { show } from "../../domain/check.ts";
 import { ValidationError } from "../../domain/errors/errors.ts";
@@ -12,6 +12,9 @@ import { type Item, type Key, type Value, valueAt } from "../../storage/item.ts"
 import type { Write } from "../../storage/item-store.ts";
 import { resourceSubject } from "../audit.ts";
 import {
+  childrenConfigKey,
+  childrenConfigPartition,
+  childrenConfigRegistryKey,
   entityConfigKey,
   entityConfigPartition,
   entityConfigRegistryKey,
@@ -20,8 +23,8 @@ import {
   resourceRegistryKey,
 } from "../keys.ts";
 import { unchanged } from "./config-change.ts";
-import { deregistration, isCounted, registration } from "./config-registry.ts";
-import { slotNames } from "./config-resolver.ts";
+import { deregistration, isCounted, registration, resourcesIn } from "./config-registry.ts";
+import { slotNames } from "./config-slots.ts";
 
 /** The place of a flag: a resource, an entity, or an entity for one resource. */
 export interface FlagTarget {
@@ -41,10 +44,16 @@ export interface ConfigLevel {
   /** The item that lists the levels of this kind. */
   readonly registryKey: Key;
   readonly subject: string;
+  /** Details of its audit events, besides the limits. */
+  readonly details?: Readonly<Record<string, string>>;
+  /** Whether the Python library does not know the level, so that its stamps do not matter. */
+  readonly isUnknownToPython?: true;
   /** Its place in the cache of limits. */
   readonly slot: string;
   /** Attributes of its item besides limits and flags. */
   readonly attributes: Readonly<Record<string, Value>>;
+  /** Whether the item that lists the levels of this kind has it. */
+  isRegistered(registry: Item | undefined): boolean;
   /** Returns the writes that list it, next to one that makes its item. */
   register(item: Item | undefined): readonly Write[];
   /** Returns the writes that take it off the list, next to one that deletes its item. */
@@ -127,6 +136,7 @@ function resourceLevel(namespaceId: string, resource: string): ConfigLevel {
     subject: resourceSubject(resource),
     slot: slotNames.resource(resource),
     attributes: { resource },
+    isRegistered: (registry) => resourcesIn(registry).includes(resource),
     register: () => [{ update: registryKey, change: { addToSet: names, setIfAbsent } }],
     // Limits that other tools wrote may be in no registry; an update would create an empty
     // registry.
@@ -136,20 +146,51 @@ function resourceLevel(namespaceId: string, resource: string): ConfigLevel {
 }
 
 function entityLevel(namespaceId: string, entityId: string, resource: string): ConfigLevel {
-  const registryKey = entityConfigRegistryKey(namespaceId);
   return {
     entityId,
-    resource,
     key: entityConfigKey(namespaceId, entityId, resource),
+    slot: slotNames.entity(entityId, resource),
+    ...countedLevel(namespaceId, entityId, resource, {
+      registryKey: entityConfigRegistryKey(namespaceId),
+      partition: entityConfigPartition(namespaceId, resource),
+    }),
+  };
+}
+
+/** Returns the level of the limits that a parent stores for the entities directly below it. */
+export function childrenLevel(
+  namespaceId: string,
+  parentId: string,
+  resource: string,
+): ConfigLevel {
+  return {
+    // Buckets of its children follow as those of a resource do: with the next call.
+    entityId: undefined,
+    key: childrenConfigKey(namespaceId, parentId, resource),
+    slot: slotNames.children(parentId, resource),
+    details: { level: "children" },
+    isUnknownToPython: true,
+    ...countedLevel(namespaceId, parentId, resource, {
+      registryKey: childrenConfigRegistryKey(namespaceId),
+      partition: childrenConfigPartition(namespaceId, resource),
+    }),
+  };
+}
+
+/** Returns the parts of a level of an entity, whose items are indexed and counted per resource. */
+function countedLevel(
+  namespaceId: string,
+  entityId: string,
+  resource: string,
+  { registryKey, partition }: { readonly registryKey: Key; readonly partition: string },
+): Omit<ConfigLevel, "entityId" | "key" | "slot"> {
+  return {
+    resource,
     registryKey,
     subject: entityId,
-    slot: slotNames.entity(entityId, resource),
-    attributes: {
-      entity_id: entityId,
-      resource,
-      GSI3PK: entityConfigPartition(namespaceId, resource),
-      GSI3SK: entityId,
-    },
+    attributes: { entity_id: entityId, resource, GSI3PK: partition, GSI3SK: entityId },
+    // An item in the index is counted, and one that is not in it lacks an attribute.
+    isRegistered: () => true,
     register: (item) => (isCounted(item) ? [] : [registration(registryKey, namespaceId, resource)]),
     unregister: (item, registry) => {
       const write = deregistration(registryKey, registry, isCounted(item) ? [resource] : []);

@@ -5,12 +5,18 @@
  * Such a name is written with a `#` before it, which no resource can have.
  */
 
-import { type Item, type Key, numberAt, textAt } from "../../storage/item.ts";
+import { type Item, type Key, numberAt, textAt, valueAt } from "../../storage/item.ts";
 import type { Change, Condition, Write } from "../../storage/item-store.ts";
 import { inNamespace } from "../keys.ts";
 
 const OWN_NAME_PATTERN = /^(PK|SK|ttl|GSI[1-4][PS]K|LSI[1-5]SK)$/;
 const ESCAPE = "#";
+
+/** Returns the resources with limits of their own, sorted. */
+export function resourcesIn(registry: Item | undefined): string[] {
+  const resources = valueAt(registry, "resources");
+  return resources instanceof Set ? [...(resources as ReadonlySet<string>)].sort() : [];
+}
 
 /** Returns the resources that are counted, sorted. */
 export function registeredResources(registry: Item | undefined): string[] {

@@ -5,26 +5,31 @@ import type { DisabledLevel } from "../../domain/errors/errors.ts";
 import type { OnUnavailable } from "../../domain/errors/unavailability.ts";
 import type { UnsupportedLimit } from "../../domain/errors/unsupported-limit.ts";
 import type { Limit } from "../../domain/limit.ts";
-import { DEFAULT_RESOURCE } from "../../domain/names.ts";
 import { CONFIG_LEVELS, type ConfigSource, chooseLimits } from "../../domain/precedence.ts";
-import type { Item, Key } from "../../storage/item.ts";
-import { AUDIT_RETENTION_DAYS, retentionDaysIn } from "../audit.ts";
+import { AUDIT_RETENTION_DAYS } from "../audit.ts";
 import {
   bucketId,
-  entityConfigKey,
+  childrenConfigRegistryKey,
   namespaceIdKey,
-  resourceConfigKey,
   systemConfigKey,
   versionKey,
 } from "../keys.ts";
 import { inactiveError, inactiveIn } from "../namespaces/namespace-state.ts";
-import { cascadeIn, type DisabledFlag, disabledIn } from "../python-attributes.ts";
+import type { DisabledFlag } from "../python-attributes.ts";
 import type { RecordContext } from "../record-context.ts";
 import { readShared } from "../shared-reads.ts";
 import { incompatibleError, incompatibleIn } from "../version-record.ts";
 import type { ConfigCache, ConfigSlot } from "./config-cache.ts";
 import { configVersion } from "./config-change.ts";
-import { decodeLimits, onUnavailableIn, unsupportedLimits } from "./limit-attributes.ts";
+import { registeredResources } from "./config-registry.ts";
+import {
+  type KnownSlots,
+  refsOf,
+  type SlotRef,
+  slotNames,
+  slotOf,
+  slotsOf,
+} from "./config-slots.ts";
 
 /**
  * The limits that apply to a call, and where they came from.
@@ -72,18 +77,23 @@ export interface Resolved extends Resolution {
   readonly generation: number;
 }
 
-/** Maximum number of resolutions that are kept; each is made of four slots. */
+/** Slots that a resolution is made of where no parent has limits for its children. */
+export const SLOTS_PER_RESOLUTION = 4;
+
+/** Maximum number of resolutions that are kept. */
 const RESOLVED_MAX = 20_000;
 
-/** The levels that have flags, in the order of `CONFIG_LEVELS`. */
+/** The levels that have flags, from specific to general. */
 const FLAG_LEVELS = ["entity", "entity_default", "resource"] as const;
+const FLAG_PLACES = FLAG_LEVELS.map((level) => CONFIG_LEVELS.indexOf(level));
 
-/** Names of slots in the cache. */
-export const slotNames = {
-  system: "system",
-  resource: (resource: string) => `resource#${resource}`,
-  entity: (entityId: string, resource: string) => `entity#${entityId}#${resource}`,
-} as const;
+/** The places that slots come from. */
+interface SlotSource {
+  /** Returns a cached slot without counting a hit. */
+  readonly peek: KnownSlots;
+  readonly find: KnownSlots;
+  readonly read: (refs: readonly SlotRef[], bucketName: string) => Promise<readonly ConfigSlot[]>;
+}
 
 export class ConfigResolver {
   readonly cache: ConfigCache;
@@ -114,17 +124,13 @@ export class ConfigResolver {
     const last = this.#resolved.get(bucketId({ entityId, resource }));
     const isFresh = last?.generation === cache.generation && cache.isFresh(last.expiresAtMs);
     const found = isFresh ? last : this.#combineCached(entityId, resource);
-    if (found !== undefined) cache.countHits(CONFIG_LEVELS.length);
+    if (found !== undefined) cache.countHits(SLOTS_PER_RESOLUTION);
     return found;
   }
 
   #combineCached(entityId: string, resource: string): Resolved | undefined {
-    const slots: ConfigSlot[] = [];
-    for (const name of namesFor(entityId, resource)) {
-      const slot = this.cache.peek(name);
-      if (slot === undefined) return undefined;
-      slots.push(slot);
-    }
+    const slots = slotsOf(entityId, resource, (name) => this.cache.peek(name));
+    if (slots === undefined) return undefined;
     const expiresAtMs = Math.min(...slots.map((slot) => slot.expiresAtMs));
     const resolved = this.#combine(slots, expiresAtMs);
     this.#resolved.set(bucketId({ entityId, resource }), resolved);
@@ -142,32 +148,65 @@ export class ConfigResolver {
     return { limits, disabledAt, bypassed, cascade, expiresAtMs, generation };
   }
 
-  /** Reads the slots that are not cached, and returns all. */
-  async #load(entityId: string, resource: string): Promise<readonly ConfigSlot[]> {
-    const names = namesFor(entityId, resource);
-    const bucketName = `${entityId}#${resource}`;
-    const slots = names.map((name) => this.cache.find(name));
-    const missing = names.filter((_, level) => slots[level] === undefined);
-    const loaded = await this.cache.load(missing, (wanted) =>
-      this.#fetch(wanted, (name) => this.#keyOf(name, entityId, resource), bucketName),
-    );
-    return names.map((name, level) => slots[level] ?? loaded.get(name)) as ConfigSlot[];
+  /** Reads the slots that are not cached, and returns those of all levels. */
+  #load(entityId: string, resource: string): Promise<readonly ConfigSlot[]> {
+    const { cache } = this;
+    return this.#gather(entityId, resource, {
+      peek: (name) => cache.peek(name),
+      find: (name) => cache.find(name),
+      read: async (refs, bucketName) => {
+        const names = refs.map(({ name }) => name);
+        const loaded = await cache.load(names, (wanted) =>
+          this.#fetch(
+            refs.filter(({ name }) => wanted.includes(name)),
+            bucketName,
+          ),
+        );
+        return names.map((name) => loaded.get(name) as ConfigSlot);
+      },
+    });
   }
 
   /** Combines the levels as they are stored now, past the cache. */
   async current(entityId: string, resource: string): Promise<Resolution> {
-    const names = namesFor(entityId, resource);
-    const keyOf = (name: string) => this.#keyOf(name, entityId, resource);
-    return combine(await this.#fetch(names, keyOf, `${entityId}#${resource}`));
+    const none = () => undefined;
+    const read: SlotSource["read"] = (refs, bucketName) => this.#fetch(refs, bucketName);
+    return combine(await this.#gather(entityId, resource, { peek: none, find: none, read }));
+  }
+
+  /** Reads slots until none is missing: one read, or three where the parent's levels matter. */
+  async #gather(
+    entityId: string,
+    resource: string,
+    { peek, find, read }: SlotSource,
+  ): Promise<readonly ConfigSlot[]> {
+    const known = new Map<string, ConfigSlot>();
+    for (;;) {
+      const refs = refsOf(
+        this.#context.namespaceId,
+        entityId,
+        resource,
+        (name) => known.get(name) ?? peek(name),
+      );
+      const missing: SlotRef[] = [];
+      for (const ref of refs) {
+        const slot = known.get(ref.name) ?? find(ref.name);
+        if (slot === undefined) missing.push(ref);
+        else known.set(ref.name, slot);
+      }
+      const slots = slotsOf(entityId, resource, (name) => known.get(name));
+      if (slots !== undefined) return slots;
+      const loaded = await read(missing, `${entityId}#${resource}`);
+      for (const [at, { name }] of missing.entries()) known.set(name, loaded[at] as ConfigSlot);
+    }
   }
 
   /** Returns the slot of the namespace, which is read where it is not cached. */
   async system(): Promise<ConfigSlot> {
     const found = this.cache.find(slotNames.system);
     if (found !== undefined) return found;
-    const loaded = await this.cache.load([slotNames.system], (wanted) =>
-      this.#fetch(wanted, () => systemConfigKey(this.#context.namespaceId), slotNames.system),
-    );
+    const ref = { name: slotNames.system, key: systemConfigKey(this.#context.namespaceId) };
+    const loaded = await this.cache.load([ref.name], () => this.#fetch([ref], ref.name));
     return loaded.get(slotNames.system) as ConfigSlot;
   }
 
@@ -176,49 +215,60 @@ export class ConfigResolver {
     return (await this.system()).auditRetentionDays ?? AUDIT_RETENTION_DAYS;
   }
 
+  /** Records that the record of an entity has changed, and with it perhaps its parent. */
+  entityChanged(entityId: string): void {
+    this.cache.drop(slotNames.record(entityId));
+  }
+
   /** Records that this process has changed stored limits; no `version` means no change. */
   changed(version: number | undefined, names: readonly string[]): void {
     // The system slot carries the version, so it is stale after any change.
     if (version !== undefined) this.cache.changed(version, [slotNames.system, ...names]);
   }
 
-  /** Records a change of the system level; `undefined` leaves `onUnavailable` as it was. */
+  /**
+   * Records what this process has stored or found as it should be at the system level; `undefined`
+   * leaves `onUnavailable` as it was.
+   */
   changedSystem(
     version: number | undefined,
     onUnavailable: OnUnavailable | null | undefined,
   ): void {
     this.changed(version, [slotNames.system]);
-    if (version === undefined || onUnavailable === undefined) return;
-    this.cache.lastOnUnavailable = onUnavailable ?? undefined;
+    if (onUnavailable !== undefined) this.cache.lastOnUnavailable = onUnavailable ?? undefined;
   }
 
   /**
-   * Reads config items into slots. The state of the namespace and the version record are read along
-   * with the system config, so that a limiter learns of a deletion, or of a table that asks for a
-   * newer client, when it would learn of new limits. With the system config among them all are read
-   * as of one moment, and its version dates them all. Without it the version known before the read
-   * is a safe lower bound, provided the read sees everything written before: hence consistent.
+   * Reads config items into slots. The state of the namespace, the version record and the list of
+   * resources with limits for children are read along with the system config, so that a limiter
+   * learns of a deletion, or of a table that asks for a newer client, when it would learn of new
+   * limits. With the system config among them all are read as of one moment, and its version dates
+   * them all. Without it the version known before the read is a safe lower bound, provided the read
+   * sees everything written before: hence consistent.
    */
-  async #fetch(
-    names: readonly string[],
-    keyOf: (name: string) => Key,
-    bucketName: string,
-  ): Promise<readonly ConfigSlot[]> {
-    const systemAt = names.indexOf(slotNames.system);
+  async #fetch(refs: readonly SlotRef[], bucketName: string): Promise<readonly ConfigSlot[]> {
+    const { store, namespaceId } = this.#context;
+    const systemAt = refs.findIndex(({ name }) => name === slotNames.system);
     const { version: knownVersion, epoch } = this.cache;
-    const keys = names.map(keyOf);
-    if (systemAt >= 0) keys.push(namespaceIdKey(this.#context.namespaceId), versionKey());
-    const { store } = this.#context;
+    const keys = refs.map(({ key }) => key);
+    if (systemAt >= 0) {
+      keys.push(namespaceIdKey(namespaceId), versionKey(), childrenConfigRegistryKey(namespaceId));
+    }
     const items = await (systemAt >= 0
       ? store.getMany(keys, { snapshot: true })
       : readShared(store, bucketName, keys));
     const asOf = systemAt >= 0 ? configVersion(items[systemAt]) : knownVersion;
     const expiresAtMs = this.cache.expiry();
-    const slots = names.map((_, at) => {
+    const slots = refs.map((_, at) => {
       const slot = slotOf(items[at], asOf, expiresAtMs);
       if (at !== systemAt) return slot;
-      const [namespace, version] = items.slice(-2);
-      return { ...slot, inactive: inactiveIn(namespace), incompatible: incompatibleIn(version) };
+      const [namespace, version, registry] = items.slice(-3);
+      return {
+        ...slot,
+        inactive: inactiveIn(namespace),
+        incompatible: incompatibleIn(version),
+        childrenResources: registeredResources(registry),
+      };
     });
     // A read from before a change of our own shows an old version, not one that went back.
     if (systemAt >= 0 && epoch === this.cache.epoch) {
@@ -227,25 +277,6 @@ export class ConfigResolver {
     }
     return slots;
   }
-
-  #keyOf(name: string, entityId: string, resource: string): Key {
-    const { namespaceId } = this.#context;
-    if (name === slotNames.system) return systemConfigKey(namespaceId);
-    if (name === slotNames.resource(resource)) return resourceConfigKey(namespaceId, resource);
-    return name === slotNames.entity(entityId, resource)
-      ? entityConfigKey(namespaceId, entityId, resource)
-      : entityConfigKey(namespaceId, entityId, DEFAULT_RESOURCE);
-  }
-}
-
-/** Returns the names of all slots, in the order of `CONFIG_LEVELS`. */
-function namesFor(entityId: string, resource: string): readonly string[] {
-  return [
-    slotNames.entity(entityId, resource),
-    slotNames.entity(entityId, DEFAULT_RESOURCE),
-    slotNames.resource(resource),
-    slotNames.system,
-  ];
 }
 
 function combine(slots: readonly ConfigSlot[]): Resolution {
@@ -254,7 +285,7 @@ function combine(slots: readonly ConfigSlot[]): Resolution {
     limits: combineLimits(slots),
     disabledAt: flag?.value === true ? flag.level : undefined,
     bypassed: flag?.value === "bypass",
-    cascade: FLAG_LEVELS.map((_, at) => slots[at]?.cascade).find((flag) => flag !== undefined),
+    cascade: FLAG_PLACES.map((at) => slots[at]?.cascade).find((flag) => flag !== undefined),
   };
 }
 
@@ -263,7 +294,7 @@ function decidingFlag(
   slots: readonly ConfigSlot[],
 ): { readonly level: DisabledLevel; readonly value: DisabledFlag } | undefined {
   for (const [at, level] of FLAG_LEVELS.entries()) {
-    const value = slots[at]?.disabled;
+    const value = slots[FLAG_PLACES[at] as number]?.disabled;
     if (value !== undefined) return { level, value };
   }
   return undefined;
@@ -279,43 +310,4 @@ function combineLimits(slots: readonly ConfigSlot[]): ResolvedLimits | undefined
   }
   const { limits, unsupported, source } = chosen;
   return { limits, unsupported, source, onUnavailable: slots.at(-1)?.onUnavailable, version };
-}
-
-/** The values of a level without an item, as most entities have it. */
-const NO_VALUES: ReturnType<typeof valuesIn> = {
-  limits: Object.freeze([]),
-  unsupported: [],
-  disabled: undefined,
-  cascade: undefined,
-  onUnavailable: undefined,
-  auditRetentionDays: undefined,
-};
-
-function valuesIn(item: Item) {
-  return {
-    // Frozen, because all callers share the list.
-    limits: Object.freeze(decodeLimits(item)),
-    unsupported: unsupportedLimits(item),
-    disabled: disabledIn(item),
-    cascade: cascadeIn(item),
-    onUnavailable: onUnavailableIn(item),
-    auditRetentionDays: retentionDaysIn(item),
-  };
-}
-
-function slotOf(item: Item | undefined, asOf: number, expiresAtMs: number): ConfigSlot {
-  const { limits, unsupported, disabled, cascade, onUnavailable, auditRetentionDays } =
-    item === undefined ? NO_VALUES : valuesIn(item);
-  return {
-    limits,
-    unsupported,
-    disabled,
-    cascade,
-    onUnavailable,
-    auditRetentionDays,
-    inactive: undefined,
-    incompatible: undefined,
-    asOf,
-    expiresAtMs,
-  };
 }

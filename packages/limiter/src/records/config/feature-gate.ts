@@ -5,6 +5,7 @@
  * open it. Where a Lambda of the Python library runs that does not know the feature, it is refused.
  */
 
+import { ValidationError } from "../../domain/errors/errors.ts";
 import { VersionMismatchError } from "../../domain/errors/version-errors.ts";
 import type { Limit } from "../../domain/limit.ts";
 import { CLIENT_VERSION, isOlder } from "../../domain/version.ts";
@@ -17,6 +18,7 @@ import type { PythonFollower } from "./python-follower.ts";
 const FEATURES = {
   bypass: "0.17.0",
   "cascade policy": "0.16.0",
+  "session quota": "0.15.0",
   "soft limit": "0.17.0",
   "change of parent": "0.17.0",
 } as const;
@@ -51,10 +53,38 @@ export async function claimFeature(context: RecordContext, feature: GatedFeature
   }
 }
 
-/** Claims soft limits, where some of these are. */
-export async function claimSoft(
+/** Claims what limits need that older clients do not know, before they are stored. */
+export async function claimKinds(
   python: PythonFollower | undefined,
   limits: readonly Limit[],
 ): Promise<void> {
-  if (limits.some(({ soft }) => soft)) await python?.claim("soft limit");
+  if (python === undefined) return;
+  if (limits.some(({ soft }) => soft)) await python.claim("soft limit");
+  if (limits.some(({ kind }) => kind === "session")) await python.claim("session quota");
+  const ours = onlyOurs(limits);
+  if (ours !== undefined) await python.refuse(ours);
+}
+
+/**
+ * Refuses limits that the Python library would enforce in another way, on a table that claims its
+ * Lambda: its clients and its Lambda write there.
+ */
+export async function refuseOnPythonTable(context: RecordContext, reason: string): Promise<void> {
+  const item = await context.store.get(versionKey(), { consistent: true });
+  const lambda = item === undefined ? undefined : decodeVersion(item).lambdaVersion;
+  if (lambda === undefined) return;
+  const place = `on a table that the Python library ${lambda} writes to`;
+  throw new ValidationError("limits", lambda, `${reason}, ${place}`);
+}
+
+/** Returns a sentence about limits of a level that the Python library cannot have. */
+function onlyOurs(limits: readonly Limit[]): string | undefined {
+  const zones = new Set<string>();
+  for (const { name, rule } of limits) {
+    if (rule?.kind !== "quota") continue;
+    if (rule.carry !== "none") return `the quota "${name}" cannot carry "${rule.carry}"`;
+    zones.add(rule.timeZone);
+  }
+  if (zones.size < 2) return undefined;
+  return `the quotas of one level must have one time zone, got ${[...zones].join(", ")}`;
 }

@@ -1,26 +1,54 @@
-/** Limits as attributes of a config item: `l_{name}_cp|ra|rp`, in whole tokens and seconds. */
+/**
+ * Limits as attributes of a config item, in whole tokens and seconds: `l_{name}_cp|ra|rp`, and
+ * `w_{name}_cp|ra|rp` for sessions. `rule-attributes.ts` has the rules of quotas and sessions.
+ */
 
+import type { PeriodRule } from "../../core/period-rule.ts";
 import { InfrastructureError } from "../../domain/errors/errors.ts";
 import type { OnUnavailable } from "../../domain/errors/unavailability.ts";
 import type { UnsupportedLimit } from "../../domain/errors/unsupported-limit.ts";
-import { Limit } from "../../domain/limit.ts";
+import { Limit, type LimitKind } from "../../domain/limit.ts";
+import { STORED_KINDS } from "../../domain/stored-kinds.ts";
 import { flagAt, type Item, numberAt, textAt } from "../../storage/item.ts";
-import { sessionQuotas, unsupportedInConfig } from "../python-attributes.ts";
+import {
+  decodeRule,
+  encodeRule,
+  LIMIT_SUFFIXES,
+  RATE_PREFIX,
+  type ReadRule,
+  SESSION_PREFIX,
+  ZONE,
+  zoneOf,
+} from "./rule-attributes.ts";
 
-const PREFIX = "l_";
-/** Session quotas of the Python library. */
-const SESSION_PREFIX = "w_";
 const CAPACITY_SUFFIX = "_cp";
-const LIMIT_SUFFIXES = ["cp", "ra", "rp", "soft"] as const;
+const UNSUPPORTED = {
+  rate: "schedule",
+  quota: "calendar quota",
+  session: "session quota",
+  concurrency: "schedule",
+} as const;
 
-export function encodeLimits(limits: readonly Limit[]): Record<string, number | true> {
-  const attributes: Record<string, number | true> = {};
+/**
+ * Returns the attributes of limits. `before`: the item that they are written to, whose zone stays
+ * while a limit there needs it that this version cannot express.
+ */
+export function encodeLimits(
+  limits: readonly Limit[],
+  before?: Item,
+): Record<string, number | string | true> {
+  const attributes: Record<string, number | string | true> = {};
+  const isZoneKept = unsupportedLimits(before).length > 0;
+  const zone = isZoneKept ? textAt(before, ZONE) : zoneOf(limits);
   for (const limit of limits) {
-    attributes[`${PREFIX}${limit.name}_cp`] = limit.capacity;
-    attributes[`${PREFIX}${limit.name}_ra`] = limit.refillAmount;
-    attributes[`${PREFIX}${limit.name}_rp`] = limit.refillPeriodSeconds;
-    if (limit.soft) attributes[`${PREFIX}${limit.name}_soft`] = true;
+    const prefix = limit.kind === "session" ? SESSION_PREFIX : RATE_PREFIX;
+    attributes[`${prefix}${limit.name}_cp`] = limit.capacity;
+    attributes[`${prefix}${limit.name}_ra`] = limit.refillAmount;
+    attributes[`${prefix}${limit.name}_rp`] = limit.refillPeriodSeconds;
+    if (limit.soft) attributes[`${prefix}${limit.name}_soft`] = true;
+    Object.assign(attributes, encodeRule(limit, zone));
   }
+  if (zone !== undefined && zoneOf(limits) !== undefined) attributes[ZONE] = zone;
   return attributes;
 }
 
@@ -29,50 +57,86 @@ export function encodeLimits(limits: readonly Limit[]): Record<string, number | 
  * store. An invalid stored limit is not an error of the caller's input.
  */
 export function decodeLimits(item: Item | undefined): readonly Limit[] {
-  if (item === undefined) return [];
-  const names = limitNames(item).filter((name) => unsupportedInConfig(item, name) === undefined);
-  return names.map((name) => {
-    try {
-      return Limit.custom({
-        name,
-        capacity: numberAt(item, `${PREFIX}${name}_cp`) ?? 0,
-        refillAmount: numberAt(item, `${PREFIX}${name}_ra`) ?? 0,
-        refillPeriodSeconds: numberAt(item, `${PREFIX}${name}_rp`) ?? 0,
-        soft: flagAt(item, `${PREFIX}${name}_soft`),
-      });
-    } catch (cause) {
-      throw new InfrastructureError(
-        `Stored limit "${name}" at ${item.PK} ${item.SK} is invalid: ` +
-          `${(cause as Error).message}. Overwrite or delete the limits there`,
-        { cause },
-      );
-    }
+  return namesIn(item).flatMap((found): readonly Limit[] => {
+    const read = ruleIn(item as Item, found);
+    return typeof read === "string" ? [] : [limitIn(item as Item, found, read.rule)];
   });
 }
 
 /** Returns the limits of a config item that only the Python library can enforce, by name. */
 export function unsupportedLimits(item: Item | undefined): readonly UnsupportedLimit[] {
-  if (item === undefined) return [];
-  const limits = limitNames(item).flatMap((name): UnsupportedLimit[] => {
-    const kind = unsupportedInConfig(item, name);
-    return kind === undefined ? [] : [{ name, kind }];
+  return namesIn(item).flatMap((found): readonly UnsupportedLimit[] => {
+    const read = ruleIn(item as Item, found);
+    return typeof read === "string" ? [{ name: found.name, kind: read }] : [];
   });
-  const sessions = sessionQuotas(item).map((name) => ({ name, kind: "session quota" as const }));
-  return [...limits, ...sessions].sort((one, other) => (one.name < other.name ? -1 : 1));
+}
+
+/** A limit of an item: its name, and the prefix of its attributes. */
+interface FoundLimit {
+  readonly prefix: string;
+  readonly name: string;
+}
+
+/** Returns the rule of a limit, or its kind when this version cannot enforce it. */
+function ruleIn(item: Item, { prefix, name }: FoundLimit): ReadRule {
+  const read = decodeRule(item, prefix, name);
+  if (typeof read === "string") return read;
+  const kind = read.rule?.kind ?? "rate";
+  return STORED_KINDS.has(kind) ? read : UNSUPPORTED[kind];
+}
+
+function limitIn(item: Item, { prefix, name }: FoundLimit, rule: PeriodRule | undefined): Limit {
+  // Python's provisioner stores the period of a rate, 60 seconds, for quotas and sessions as well.
+  const isRate = rule === undefined;
+  try {
+    return Limit.custom({
+      name,
+      capacity: numberAt(item, `${prefix}${name}_cp`) ?? 0,
+      refillAmount: numberAt(item, `${prefix}${name}_ra`) ?? 0,
+      refillPeriodSeconds: isRate ? (numberAt(item, `${prefix}${name}_rp`) ?? 0) : 1,
+      soft: flagAt(item, `${prefix}${name}_soft`),
+      rule,
+    });
+  } catch (cause) {
+    throw new InfrastructureError(
+      `Stored limit "${name}" at ${item.PK} ${item.SK} is invalid: ` +
+        `${(cause as Error).message}. Overwrite or delete the limits there`,
+      { cause },
+    );
+  }
+}
+
+function namesIn(item: Item | undefined): FoundLimit[] {
+  const found: FoundLimit[] = [];
+  for (const attribute of Object.keys(item ?? {})) {
+    if (!attribute.endsWith(CAPACITY_SUFFIX)) continue;
+    for (const prefix of [RATE_PREFIX, SESSION_PREFIX]) {
+      if (!attribute.startsWith(prefix)) continue;
+      found.push({ prefix, name: attribute.slice(prefix.length, -CAPACITY_SUFFIX.length) });
+    }
+  }
+  return found.sort((one, other) => (one.name < other.name ? -1 : 1));
 }
 
 /** Whether a limit is soft, of those that are stored or of those that replace them. */
 export function touchesSoft(item: Item | undefined, limits: readonly Limit[]): boolean {
   if (limits.some(({ soft }) => soft)) return true;
-  return limitNames(item).some((name) => flagAt(item, `${PREFIX}${name}_soft`));
+  return namesIn(item).some(({ prefix, name }) => flagAt(item, `${prefix}${name}_soft`));
 }
 
 /** Returns the names of the limits of a config item, sorted. */
 export function limitNames(item: Item | undefined): string[] {
-  return Object.keys(item ?? {})
-    .filter((name) => name.startsWith(PREFIX) && name.endsWith(CAPACITY_SUFFIX))
-    .map((name) => name.slice(PREFIX.length, -CAPACITY_SUFFIX.length))
-    .sort();
+  return namesIn(item).map(({ name }) => name);
+}
+
+/** Returns the kinds of the limits of a config item that this version can enforce, by name. */
+export function limitKinds(item: Item): ReadonlyMap<string, LimitKind> {
+  return new Map(
+    namesIn(item).flatMap((found): [string, LimitKind][] => {
+      const read = ruleIn(item, found);
+      return typeof read === "string" ? [] : [[found.name, read.rule?.kind ?? "rate"]];
+    }),
+  );
 }
 
 /** Returns `onUnavailable` of the namespace's config; an unknown word counts as absent. */
@@ -86,7 +150,7 @@ export function onUnavailableIn(item: Item | undefined): OnUnavailable | undefin
  */
 export function limitAttributeNames(item: Item | undefined): string[] {
   return Object.keys(item ?? {}).filter(
-    (name) => name.startsWith(PREFIX) || name.startsWith(SESSION_PREFIX) || name === "sched_tz",
+    (name) => name.startsWith(RATE_PREFIX) || name.startsWith(SESSION_PREFIX) || name === ZONE,
   );
 }
 
@@ -95,9 +159,13 @@ export function limitAttributeNames(item: Item | undefined): string[] {
  * that this version cannot express stay, and so does everything else that it does not know.
  */
 export function outdatedAttributes(item: Item, limits: readonly Limit[]): string[] {
-  const stays = new Set(Object.keys(encodeLimits(limits)));
-  return limitNames(item)
-    .filter((name) => unsupportedInConfig(item, name) === undefined)
-    .flatMap((name) => LIMIT_SUFFIXES.map((suffix) => `${PREFIX}${name}_${suffix}`))
-    .filter((attribute) => Object.hasOwn(item, attribute) && !stays.has(attribute));
+  const stays = new Set(Object.keys(encodeLimits(limits, item)));
+  const replaced = namesIn(item).filter((found) => typeof ruleIn(item, found) !== "string");
+  const isZoneKept = replaced.length < namesIn(item).length;
+  return [
+    ...replaced.flatMap(({ prefix, name }) =>
+      LIMIT_SUFFIXES.map((suffix) => `${prefix}${name}_${suffix}`),
+    ),
+    ...(isZoneKept ? [] : [ZONE]),
+  ].filter((attribute) => Object.hasOwn(item, attribute) && !stays.has(attribute));
 }

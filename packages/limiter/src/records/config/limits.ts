@@ -2,13 +2,20 @@
 
 import { defined } from "../../base/defined.ts";
 import { checkFields } from "../../domain/check.ts";
-import { checkOnUnavailable, type OnUnavailable } from "../../domain/errors/unavailability.ts";
-import { checkLimits, type Limit, type LimitInput } from "../../domain/limit.ts";
-import { checkConfigResource, checkEntityId, checkResource } from "../../domain/names.ts";
-import { type Item, type Key, textAt, valueAt } from "../../storage/item.ts";
-import { type AuditLog, checkAuditor, SYSTEM_SUBJECT } from "../audit.ts";
+import type { OnUnavailable } from "../../domain/errors/unavailability.ts";
+import type { Limit, LimitInput } from "../../domain/limit.ts";
+import {
+  checkConfigResource,
+  checkEntityId,
+  checkResource,
+  DEFAULT_RESOURCE,
+} from "../../domain/names.ts";
+import { type Item, type Key, textAt } from "../../storage/item.ts";
+import type { AuditLog } from "../audit.ts";
 import { listPage } from "../cursor.ts";
 import {
+  childrenConfigPartition,
+  childrenConfigRegistryKey,
   entityConfigPartition,
   entityConfigRegistryKey,
   resourceRegistryKey,
@@ -16,22 +23,16 @@ import {
 } from "../keys.ts";
 import type { RecordContext } from "../record-context.ts";
 import type { CacheStats } from "./config-cache.ts";
-import { changeConfig } from "./config-change.ts";
-import { deleteLimits, isFlagsOnly, replacedAttributes, replaceLimits } from "./config-item.ts";
-import { type ConfigLevel, checkLevel, unlisting } from "./config-level.ts";
-import { registeredResources } from "./config-registry.ts";
+import { type ConfigLevel, checkLevel, childrenLevel } from "./config-level.ts";
+import { registeredResources, resourcesIn } from "./config-registry.ts";
 import type { ConfigResolver, ResolvedLimits } from "./config-resolver.ts";
-import { claimSoft } from "./feature-gate.ts";
+import { decodeLimits, onUnavailableIn } from "./limit-attributes.ts";
 import {
-  decodeLimits,
-  encodeLimits,
-  limitAttributeNames,
-  limitNames,
-  onUnavailableIn,
-  touchesSoft,
-} from "./limit-attributes.ts";
-import type { PythonFollower, StampedPlace } from "./python-follower.ts";
-import { sweep } from "./sweep.ts";
+  type LimitFollower,
+  LimitWriter,
+  type SetOptions,
+  type SystemOptions,
+} from "./limit-writer.ts";
 import { type ChangeOptions, SwitchRecords } from "./switches.ts";
 
 const ENTITIES_PER_PAGE = 1000;
@@ -44,15 +45,8 @@ export interface SystemConfig {
   readonly onUnavailable?: OnUnavailable;
 }
 
-/** Live buckets, which follow the limits of their entity at once. */
-export interface LimitFollower {
-  entityLimitsChanged(entityId: string, resource: string): Promise<void>;
-  /** `undefined` where clients of the Python library cannot use the store. */
-  readonly python: PythonFollower | undefined;
-}
-
 /**
- * Stores limits at four levels, and finds those that apply.
+ * Stores limits at several levels, and finds those that apply.
  *
  * @example
  * ```ts
@@ -67,8 +61,7 @@ export interface LimitFollower {
  */
 export class LimitRecords extends SwitchRecords {
   readonly #context: RecordContext;
-  readonly #follower: LimitFollower;
-  readonly #audit: AuditLog;
+  readonly #writer: LimitWriter;
   readonly #resolver: ConfigResolver;
 
   constructor(
@@ -79,48 +72,27 @@ export class LimitRecords extends SwitchRecords {
   ) {
     super(context, audit, resolver, follower.python);
     this.#context = context;
-    this.#follower = follower;
-    this.#audit = audit;
+    this.#writer = new LimitWriter(context, audit, resolver, follower);
     this.#resolver = resolver;
   }
 
-  /** Replaces the limits of the namespace. `onUnavailable` stays when absent; `null` removes it. */
-  async setSystem(
+  /**
+   * Replaces the limits of the namespace. `onUnavailable` stays when absent; `null` removes it.
+   * Nothing is written where they are stored already.
+   */
+  async setSystem(limits: readonly LimitInput[], options: SystemOptions = {}): Promise<void> {
+    await this.#writer.setSystem(limits, options, "replace");
+  }
+
+  /**
+   * Sets the limits of the namespace, and `onUnavailable` with them, unless it has limits. Returns
+   * whether it wrote. For programs that bring their limits along: an operator's change stays.
+   */
+  async ensureSystem(
     limits: readonly LimitInput[],
-    options: ChangeOptions & { onUnavailable?: OnUnavailable | null } = {},
-  ): Promise<void> {
-    checkFields("options", options, ["onUnavailable", "principal"]);
-    const checked = checkLimits(limits);
-    const principal = checkAuditor(options.principal);
-    const given = options.onUnavailable ?? undefined;
-    const mode = given === undefined ? undefined : checkOnUnavailable(given);
-    await claimSoft(this.#follower.python, checked);
-    let isSoftTouched = false;
-    const version = await changeConfig(this.#context, [], ({ system }) => {
-      isSoftTouched = touchesSoft(system, checked);
-      return {
-        system: {
-          set: { ...encodeLimits(checked), ...defined({ on_unavailable: mode }) },
-          remove: [
-            ...replacedAttributes(system, checked),
-            ...(options.onUnavailable === null ? ["on_unavailable"] : []),
-          ],
-        },
-        writes: [
-          this.#audit.entryIn(system, {
-            action: "limits_set",
-            subject: SYSTEM_SUBJECT,
-            principal,
-            details: {
-              limits: checked.map((limit) => limit.toJSON()),
-              on_unavailable: mode ?? null,
-            },
-          }),
-        ],
-      };
-    });
-    this.#resolver.changedSystem(version, options.onUnavailable);
-    if (isSoftTouched) await this.#stampSoft({});
+    options: ChangeOptions & { onUnavailable?: OnUnavailable } = {},
+  ): Promise<boolean> {
+    return this.#writer.setSystem(limits, options, "keep");
   }
 
   /** Reads the limits and settings of the namespace; no limits when nothing is stored. */
@@ -132,37 +104,27 @@ export class LimitRecords extends SwitchRecords {
   /** Removes the limits and `onUnavailable` of the namespace; its counters and retention stay. */
   async deleteSystem(options: ChangeOptions = {}): Promise<void> {
     checkFields("options", options, ["principal"]);
-    const principal = checkAuditor(options.principal);
-    let isSoftTouched = false;
-    const version = await changeConfig(this.#context, [], ({ system }) => {
-      isSoftTouched = touchesSoft(system, []);
-      const names = limitAttributeNames(system);
-      const mode = textAt(system, "on_unavailable");
-      if (system === undefined || (names.length === 0 && mode === undefined)) return undefined;
-      return {
-        system: { remove: [...names, ...(mode === undefined ? [] : ["on_unavailable"])] },
-        writes: [
-          this.#audit.entryIn(system, {
-            action: "limits_deleted",
-            subject: SYSTEM_SUBJECT,
-            principal,
-            details: { limits: limitNames(system), on_unavailable: mode ?? null },
-          }),
-        ],
-      };
-    });
-    this.#resolver.changedSystem(version, null);
-    if (isSoftTouched) await this.#stampSoft({});
+    await this.#writer.deleteSystem(options);
   }
 
-  /** Replaces the limits of a resource. */
+  /** Replaces the limits of a resource. Nothing is written where they are stored already. */
   async setResource(
     resource: string,
     limits: readonly LimitInput[],
-    options: ChangeOptions = {},
+    options: SetOptions = {},
   ): Promise<void> {
+    checkFields("options", options, ["principal", "replaceKind"]);
+    await this.#writer.set(this.#resourceLevel(resource), limits, options, "replace");
+  }
+
+  /** Sets the limits of a resource unless it has some. Returns whether it wrote. */
+  async ensureResource(
+    resource: string,
+    limits: readonly LimitInput[],
+    options: ChangeOptions = {},
+  ): Promise<boolean> {
     checkFields("options", options, ["principal"]);
-    await this.#set(this.#resourceLevel(resource), limits, options);
+    return this.#writer.set(this.#resourceLevel(resource), limits, options, "keep");
   }
 
   /** Returns the limits of a resource; none when nothing is stored. */
@@ -173,24 +135,43 @@ export class LimitRecords extends SwitchRecords {
   /** Deletes the limits of a resource; its switch and cascade setting stay. */
   async deleteResource(resource: string, options: ChangeOptions = {}): Promise<void> {
     checkFields("options", options, ["principal"]);
-    await this.#delete(this.#resourceLevel(resource), options);
+    await this.#writer.delete(this.#resourceLevel(resource), options);
   }
 
   /** Returns the resources with limits of their own, sorted. */
   async listResources(): Promise<string[]> {
-    const registry = await this.#read(resourceRegistryKey(this.#context.namespaceId));
-    const resources = valueAt(registry, "resources");
-    return resources instanceof Set ? [...(resources as ReadonlySet<string>)].sort() : [];
+    return resourcesIn(await this.#read(resourceRegistryKey(this.#context.namespaceId)));
   }
 
-  /** Replaces the limits of an entity for a resource, or for all resources without their own. */
+  /**
+   * Replaces the limits of an entity for a resource, or for all resources without their own.
+   * Nothing is written where they are stored already.
+   */
   async setEntity(
     entityId: string,
     limits: readonly LimitInput[],
-    options: ChangeOptions & { resource?: string } = {},
+    options: SetOptions & { resource?: string } = {},
   ): Promise<void> {
+    checkFields("options", options, ["resource", "principal", "replaceKind"]);
+    await this.#writer.set(
+      this.#entityLevel(entityId, options.resource),
+      limits,
+      options,
+      "replace",
+    );
+  }
+
+  /**
+   * Sets the limits of an entity for a resource, or for all resources without their own, unless it
+   * has some there. Returns whether it wrote.
+   */
+  async ensureEntity(
+    entityId: string,
+    limits: readonly LimitInput[],
+    options: ChangeOptions & { resource?: string } = {},
+  ): Promise<boolean> {
     checkFields("options", options, ["resource", "principal"]);
-    await this.#set(this.#entityLevel(entityId, options.resource), limits, options);
+    return this.#writer.set(this.#entityLevel(entityId, options.resource), limits, options, "keep");
   }
 
   /** Returns the limits of exactly this entity and resource; none when nothing is stored. */
@@ -208,7 +189,52 @@ export class LimitRecords extends SwitchRecords {
     options: ChangeOptions & { resource?: string } = {},
   ): Promise<void> {
     checkFields("options", options, ["resource", "principal"]);
-    await this.#delete(this.#entityLevel(entityId, options.resource), options);
+    await this.#writer.delete(this.#entityLevel(entityId, options.resource), options);
+  }
+
+  /**
+   * Replaces the limits that each entity directly below this one has for a resource, or for all
+   * resources without their own, unless it has limits itself. Nothing is written where they are
+   * stored already. The Python library does not see them.
+   *
+   * @example
+   * ```ts
+   * import { Repository } from 'zae-limiter';
+   * const repo = await Repository.open('memory:');
+   * await repo.entities.create({ id: 'team-a' });
+   * await repo.entities.create({ id: 'ann', parentId: 'team-a', cascade: true });
+   * await repo.limits.setChildren('team-a', ['rpm:20']);
+   * const resolved = await repo.limits.resolve('ann', 'gpt-4');
+   * console.log(String(resolved?.limits[0]), resolved?.source); // rpm:20/min parent_default
+   * await repo.close();
+   * ```
+   */
+  async setChildren(
+    entityId: string,
+    limits: readonly LimitInput[],
+    options: SetOptions & { resource?: string } = {},
+  ): Promise<void> {
+    checkFields("options", options, ["resource", "principal", "replaceKind"]);
+    const level = this.#childrenLevel(entityId, options.resource);
+    await this.#writer.set(level, limits, options, "replace");
+  }
+
+  /** Returns the limits that an entity stores for its children; none when nothing is stored. */
+  async getChildren(
+    entityId: string,
+    options: { resource?: string } = {},
+  ): Promise<readonly Limit[]> {
+    checkFields("options", options, ["resource"]);
+    return this.#readLimits(this.#childrenLevel(entityId, options.resource));
+  }
+
+  /** Deletes the limits that an entity stores for its children. */
+  async deleteChildren(
+    entityId: string,
+    options: ChangeOptions & { resource?: string } = {},
+  ): Promise<void> {
+    checkFields("options", options, ["resource", "principal"]);
+    await this.#writer.delete(this.#childrenLevel(entityId, options.resource), options);
   }
 
   /** Returns the entities with limits of their own for a resource, a page at a time. */
@@ -216,14 +242,22 @@ export class LimitRecords extends SwitchRecords {
     resource: string,
     options: { limit?: number; cursor?: string } = {},
   ): Promise<{ entityIds: string[]; cursor?: string }> {
-    checkFields("options", options, ["limit", "cursor"]);
-    checkConfigResource(resource);
-    const { items, cursor } = await listPage(
-      this.#context,
-      { index: "GSI3", partition: entityConfigPartition(this.#context.namespaceId, resource) },
-      { limit: options.limit ?? ENTITIES_PER_PAGE, cursor: options.cursor },
+    return this.#list(entityConfigPartition, resource, options);
+  }
+
+  /** Returns the entities with limits for their children and a resource, a page at a time. */
+  async listParents(
+    resource: string,
+    options: { limit?: number; cursor?: string } = {},
+  ): Promise<{ entityIds: string[]; cursor?: string }> {
+    return this.#list(childrenConfigPartition, resource, options);
+  }
+
+  /** Returns the resources for which an entity has limits for its children, sorted. */
+  async listChildrenResources(): Promise<string[]> {
+    return registeredResources(
+      await this.#read(childrenConfigRegistryKey(this.#context.namespaceId)),
     );
-    return defined({ entityIds: items.map((item) => textAt(item, "GSI3SK") ?? ""), cursor });
   }
 
   /** Returns the resources for which at least one entity has limits of its own, sorted. */
@@ -261,69 +295,25 @@ export class LimitRecords extends SwitchRecords {
     return checkLevel(this.#context.namespaceId, { entityId, ...defined({ resource: given }) });
   }
 
-  async #set(
-    level: ConfigLevel,
-    limits: readonly LimitInput[],
-    options: ChangeOptions,
-  ): Promise<void> {
-    const { key, subject, resource, attributes } = level;
-    const checked = checkLimits(limits);
-    const principal = checkAuditor(options.principal);
-    const entry = { action: "limits_set", subject, principal, resource } as const;
-    await claimSoft(this.#follower.python, checked);
-    const { namespaceId } = this.#context;
-    let isSoftTouched = false;
-    const version = await changeConfig(this.#context, [key], ({ items: [item], system }) => {
-      isSoftTouched = touchesSoft(item, checked);
-      const details = { limits: checked.map((limit) => limit.toJSON()) };
-      return {
-        writes: [
-          replaceLimits(namespaceId, key, item, checked, attributes),
-          ...level.register(item),
-          this.#audit.entryIn(system, { ...entry, details }),
-        ],
-      };
-    });
-    await this.#follow(level, version, isSoftTouched);
+  #childrenLevel(entityId: string, given: string | undefined): ConfigLevel {
+    checkEntityId(entityId);
+    const resource = checkConfigResource(given ?? DEFAULT_RESOURCE);
+    return childrenLevel(this.#context.namespaceId, entityId, resource);
   }
 
-  async #delete(level: ConfigLevel, options: ChangeOptions): Promise<void> {
-    const { key, registryKey, subject, resource } = level;
-    const principal = checkAuditor(options.principal);
-    const keys = [key, registryKey];
-    let isSoftTouched = false;
-    const version = await changeConfig(this.#context, keys, ({ items, system }) => {
-      const [item, registry] = items;
-      if (item === undefined || isFlagsOnly(item)) return undefined;
-      isSoftTouched = touchesSoft(item, []);
-      return {
-        writes: [
-          ...unlisting(level, deleteLimits(item), item, registry),
-          this.#audit.entryIn(system, { action: "limits_deleted", subject, principal, resource }),
-        ],
-      };
-    });
-    await this.#follow(level, version, isSoftTouched);
-  }
-
-  /** Lets the cache and live buckets follow a change; `version` is `undefined` without one. */
-  async #follow(
-    level: ConfigLevel,
-    version: number | undefined,
-    isSoftTouched: boolean,
-  ): Promise<void> {
-    const { entityId, resource, slot } = level;
-    this.#resolver.changed(version, [slot]);
-    if (isSoftTouched) await this.#stampSoft(level);
-    if (version === undefined || entityId === undefined) return;
-    await this.#follower.entityLimitsChanged(entityId, resource);
-  }
-
-  /** Stamps soft limits: the Python library takes one without a stamp for a hard one. */
-  async #stampSoft({ entityId, resource }: StampedPlace): Promise<void> {
-    const { python } = this.#follower;
-    if (python === undefined) return;
-    await sweep((onStamped) => python.stampSoft({ entityId, resource }, onStamped));
+  async #list(
+    partitionOf: (namespaceId: string, resource: string) => string,
+    resource: string,
+    options: { limit?: number; cursor?: string },
+  ): Promise<{ entityIds: string[]; cursor?: string }> {
+    checkFields("options", options, ["limit", "cursor"]);
+    checkConfigResource(resource);
+    const { items, cursor } = await listPage(
+      this.#context,
+      { index: "GSI3", partition: partitionOf(this.#context.namespaceId, resource) },
+      { limit: options.limit ?? ENTITIES_PER_PAGE, cursor: options.cursor },
+    );
+    return defined({ entityIds: items.map((item) => textAt(item, "GSI3SK") ?? ""), cursor });
   }
 
   async #readLimits({ key }: ConfigLevel): Promise<readonly Limit[]> {

@@ -21,6 +21,8 @@ export interface StampedPlace {
 export interface PythonFollower {
   /** Refuses a feature that the Lambda of the table does not know; else asks clients to know it. */
   claim(feature: GatedFeature): Promise<void>;
+  /** Throws with the reason where the Lambda of the Python library serves the table. */
+  refuse(reason: string): Promise<void>;
   /** Stamps what switches and cascade settings say about the buckets of a place. */
   stampFlags(place: StampedPlace, onStamped: () => void): Promise<void>;
   /** Stamps which limits of the buckets of a place are soft. */

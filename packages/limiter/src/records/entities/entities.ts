@@ -36,6 +36,8 @@ export interface NewEntity {
   readonly name?: string;
   /** The id of the parent, which must exist. */
   readonly parentId?: string;
+  /** Whether the parent may come later. */
+  readonly allowMissingParent?: boolean;
   /** Whether an acquire of this entity also consumes from its parent. */
   readonly cascade?: boolean;
   /** Data of your own, such as a plan or a contact. */
@@ -48,6 +50,7 @@ const NEW_ENTITY_FIELDS = [
   "id",
   "name",
   "parentId",
+  "allowMissingParent",
   "cascade",
   "metadata",
   "principal",
@@ -94,16 +97,21 @@ export class EntityRecords {
     this.#resolver = resolver;
   }
 
-  /** Creates an entity; its parent may come later, but a circle or too deep a tree is refused. */
+  /**
+   * Creates an entity. Its parent must exist, unless `allowMissingParent`, and the tree must stay a
+   * tree of at most 8 ancestors.
+   */
   async create(fields: NewEntity): Promise<Entity> {
     checkFields("entity", fields, NEW_ENTITY_FIELDS);
     const entity = this.#check(fields);
     const principal = checkAuditor(fields.principal);
     await checkActive(this.#context);
     const days = await this.#resolver.auditRetentionDays();
-    while (!(await this.#tryCreate(entity, principal, days))) {
+    const mayMiss = fields.allowMissingParent === true;
+    while (!(await this.#tryCreate(entity, mayMiss, principal, days))) {
       // The tree has changed meanwhile: check it again.
     }
+    this.#resolver.entityChanged(entity.id);
     // An entity may have been used before it was created; its buckets then have no parent link.
     // Where a level says that acquires cascade, the parent counts without a flag of the entity.
     if (entity.parentId !== undefined) await this.#buckets.relink(entity.id, entity);
@@ -113,6 +121,7 @@ export class EntityRecords {
   /** Whether the tree was still what it had been checked to be. */
   async #tryCreate(
     entity: Entity,
+    mayMissParent: boolean,
     principal: string | undefined,
     retentionDays: number,
   ): Promise<boolean> {
@@ -120,6 +129,10 @@ export class EntityRecords {
     const { store, namespaceId } = this.#context;
     const missing =
       parentId === undefined ? undefined : await checkAncestry(this.#context, id, parentId);
+    if (missing === parentId && missing !== undefined && !mayMissParent) {
+      if ((await this.get(id)) !== undefined) throw new EntityExistsError(id);
+      throw missingParent(id, missing);
+    }
     const details = {
       name: entity.name ?? id,
       parent_id: parentId ?? null,
@@ -134,6 +147,9 @@ export class EntityRecords {
       ...(missing === undefined
         ? []
         : [{ check: entityKey(namespaceId, missing), condition: [ITEM_ABSENT] }]),
+      ...(parentId === undefined || parentId === missing
+        ? []
+        : [{ check: entityKey(namespaceId, parentId), condition: [ITEM_EXISTS] }]),
     ]);
     if (!result.ok && result.failures.has(0)) throw new EntityExistsError(id);
     return result.ok;
@@ -141,7 +157,8 @@ export class EntityRecords {
 
   /**
    * Creates an entity unless it exists, and returns it as it is stored. Refuses with
-   * `EntityExistsError` when it exists with another parent, or cascades otherwise, than asked for.
+   * `EntityExistsError` when it exists with another parent, or cascades otherwise, than asked for,
+   * and with `EntityNotFoundError` when it is to be created and its parent does not exist.
    */
   async ensure(fields: NewEntity): Promise<Entity> {
     checkFields("entity", fields, NEW_ENTITY_FIELDS);
@@ -219,6 +236,7 @@ export class EntityRecords {
       },
       python,
     );
+    this.#resolver.entityChanged(id);
     if (python === undefined) {
       await sweep(() => this.#buckets.relink(id, entity));
       return entity;
@@ -288,6 +306,7 @@ export class EntityRecords {
     );
     // When another client has just deleted the record, it has also written the event.
     await store.transact(exists ? [{ delete: key, condition: [ITEM_EXISTS] }, event] : [event]);
+    this.#resolver.entityChanged(id);
   }
 
   #check(fields: NewEntity): Entity {
@@ -295,6 +314,7 @@ export class EntityRecords {
     checkEntityId(id);
     if (name !== undefined) checkName(name);
     checkFlag("cascade", cascade);
+    checkFlag("allowMissingParent", fields.allowMissingParent);
     return new Entity({
       id,
       name: name ?? id,
@@ -304,6 +324,12 @@ export class EntityRecords {
       createdAt: isoSeconds(this.#context.clock()),
     });
   }
+}
+
+function missingParent(id: string, parentId: string): EntityNotFoundError {
+  const reason = `There is no entity "${parentId}", which "${id}" is to have as its parent`;
+  const advice = "Create it first, or set allowMissingParent if it comes later";
+  return new EntityNotFoundError(parentId, `${reason}. ${advice}`);
 }
 
 function checkName(name: unknown): string {

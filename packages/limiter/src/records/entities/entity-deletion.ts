@@ -3,9 +3,12 @@
 import { type Item, type Key, textAt } from "../../storage/item.ts";
 import { changeConfig, unchanged } from "../config/config-change.ts";
 import { deregistration, isCounted } from "../config/config-registry.ts";
-import { type ConfigResolver, slotNames } from "../config/config-resolver.ts";
+import type { ConfigResolver } from "../config/config-resolver.ts";
+import { slotNames } from "../config/config-slots.ts";
 import { deleteAll } from "../delete-all.ts";
 import {
+  CHILDREN_CONFIG_PREFIX,
+  childrenConfigRegistryKey,
   ENTITY_CONFIG_PREFIX,
   entityConfigRegistryKey,
   entityPartition,
@@ -20,17 +23,44 @@ import type { EntityBuckets } from "./entities.ts";
 /** Leaves room in one transaction for the registry and the system config. */
 const CONFIGS_PER_TRANSACTION = 50;
 
-/** Deletes limits in transactions with the registry that counts them; returns how many. */
+/** Limits that an entity stores: its own, or those of its children. */
+interface StoredConfigs {
+  readonly prefix: string;
+  readonly registryKey: Key;
+  readonly slotOf: (id: string, resource: string) => string;
+}
+
+/** Deletes an entity's limits, and those that it stores for its children; returns how many. */
 export async function deleteConfigs(
   context: RecordContext,
   resolver: ConfigResolver,
   id: string,
 ): Promise<number> {
+  const { namespaceId } = context;
+  const own = await deleteStored(context, resolver, id, {
+    prefix: ENTITY_CONFIG_PREFIX,
+    registryKey: entityConfigRegistryKey(namespaceId),
+    slotOf: slotNames.entity,
+  });
+  const ofChildren = await deleteStored(context, resolver, id, {
+    prefix: CHILDREN_CONFIG_PREFIX,
+    registryKey: childrenConfigRegistryKey(namespaceId),
+    slotOf: slotNames.children,
+  });
+  return own + ofChildren;
+}
+
+/** Deletes limits in transactions with the registry that counts them; returns how many. */
+async function deleteStored(
+  context: RecordContext,
+  resolver: ConfigResolver,
+  id: string,
+  { prefix, registryKey, slotOf }: StoredConfigs,
+): Promise<number> {
   const { store, namespaceId } = context;
-  const registryKey = entityConfigRegistryKey(namespaceId);
   const partition = entityPartition(namespaceId, id);
   const keys: Key[] = [];
-  const sort = { beginsWith: ENTITY_CONFIG_PREFIX };
+  const sort = { beginsWith: prefix };
   for await (const item of store.query({ partition, sort, consistent: true })) keys.push(item);
   let deleted = 0;
   for (let start = 0; start < keys.length; start += CONFIGS_PER_TRANSACTION) {
@@ -42,7 +72,7 @@ export async function deleteConfigs(
       const configs = items.slice(0, -1).filter((item) => item !== undefined);
       count = configs.length;
       if (count === 0) return undefined;
-      const resources = configs.filter(isCounted).map(resourceOfConfig);
+      const resources = configs.filter(isCounted).map((item) => resourceOfConfig(item, prefix));
       const unregister = deregistration(registryKey, items.at(-1), resources);
       return {
         writes: [
@@ -57,15 +87,15 @@ export async function deleteConfigs(
     deleted += count;
     resolver.changed(
       version,
-      some.map(({ SK }) => slotNames.entity(id, SK.slice(ENTITY_CONFIG_PREFIX.length))),
+      some.map(({ SK }) => slotOf(id, SK.slice(prefix.length))),
     );
   }
   return deleted;
 }
 
 /** Returns the resource of an item, from its key where another writer left the attribute out. */
-function resourceOfConfig(item: Item): string {
-  return textAt(item, "resource") ?? item.SK.slice(ENTITY_CONFIG_PREFIX.length);
+function resourceOfConfig(item: Item, prefix: string): string {
+  return textAt(item, "resource") ?? item.SK.slice(prefix.length);
 }
 
 /**
@@ -100,7 +130,10 @@ async function* leftovers(context: RecordContext, id: string): AsyncGenerator<Ke
   const query = { partition: entityPartition(namespaceId, id), consistent: true };
   for await (const item of store.query(query)) {
     // Limits that were set meanwhile are counted, and go only together with their count.
-    if (item.SK !== META_SK && !item.SK.startsWith(ENTITY_CONFIG_PREFIX)) yield item;
+    const isConfig = [ENTITY_CONFIG_PREFIX, CHILDREN_CONFIG_PREFIX].some((prefix) =>
+      item.SK.startsWith(prefix),
+    );
+    if (item.SK !== META_SK && !isConfig) yield item;
   }
   const sort = { beginsWith: operationsOf(id) };
   yield* queryRecords(context, { index: "GSI4", partition: namespaceId, sort });

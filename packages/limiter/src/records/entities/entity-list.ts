@@ -93,6 +93,14 @@ export async function listEntities(
   return { entities: shown, cursor: encodeCursor(place, query) };
 }
 
+/** Returns the ids of all entities with a record, limits or usage; some come more than once. */
+export async function* storedEntityIds(context: RecordContext): AsyncGenerator<string> {
+  const from = entityPartition(context.namespaceId, "");
+  const query = { index: "GSI4", partition: context.namespaceId } as const;
+  const range = { ...query, sort: { from, to: from + HIGHEST } };
+  for await (const page of idPages(context, range)) yield* page;
+}
+
 /** Returns the ids of entities that have any items, some at a time. */
 async function* idPages(
   context: RecordContext,

@@ -1,18 +1,13 @@
 /** Removes everything that is stored under a namespace's id. */
 
 import { NamespaceStateError } from "../../domain/errors/errors.ts";
-import { type Item, type Key, valueAt } from "../../storage/item.ts";
+import type { Key } from "../../storage/item.ts";
 import type { Query } from "../../storage/item-store.ts";
 import { deleteAll } from "../delete-all.ts";
-import {
-  entityPartition,
-  provisionerKey,
-  resourcePartition,
-  resourceRegistryKey,
-  systemPartition,
-} from "../keys.ts";
+import { systemPartition } from "../keys.ts";
 import { queryRecords } from "../query-records.ts";
 import type { RecordContext } from "../record-context.ts";
+import { unindexedPartitions } from "./namespace-items.ts";
 
 /** Items that keep appearing mean a client that does not know of the deletion yet. */
 const ROUNDS_MAX = 10;
@@ -59,28 +54,4 @@ async function purgeRound(context: RecordContext, tell: (deleted: number) => voi
 async function* indexedItems(context: RecordContext, except: string): AsyncGenerator<Key> {
   const query = { index: "GSI4", partition: context.namespaceId } as const;
   for await (const item of queryRecords(context, query)) if (item.PK !== except) yield item;
-}
-
-async function unindexedPartitions(context: RecordContext): Promise<string[]> {
-  const { namespaceId, store } = context;
-  const [registry, provisioner] = await store.getMany(
-    [resourceRegistryKey(namespaceId), provisionerKey(namespaceId)],
-    { consistent: true },
-  );
-  const resources = new Set([
-    ...textsAt(registry, "resources"),
-    ...textsAt(provisioner, "managed_resources"),
-  ]);
-  return [
-    ...[...resources].map((resource) => resourcePartition(namespaceId, resource)),
-    ...textsAt(provisioner, "managed_entities").map((id) => entityPartition(namespaceId, id)),
-  ];
-}
-
-/** Returns the texts in a set or a list, or the names in a map. */
-function textsAt(item: Item | undefined, name: string): string[] {
-  const value = valueAt(item, name);
-  if (value instanceof Set) return [...(value as ReadonlySet<string>)];
-  if (Array.isArray(value)) return value.filter((part) => typeof part === "string");
-  return typeof value === "object" && value !== null ? Object.keys(value) : [];
 }

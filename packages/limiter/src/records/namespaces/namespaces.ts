@@ -91,6 +91,22 @@ export class NamespaceRecords {
     return Object.fromEntries(unique.map((name, position) => [name, ids[position] as string]));
   }
 
+  /**
+   * Registers a namespace of another store, under the id that it has there. A name that is here
+   * keeps its id, and an id that is taken here, or was purged lately, is not used.
+   *
+   * @internal
+   */
+  async adopt({ name, namespaceId, createdAt }: NamespaceFields): Promise<string> {
+    const known = await this.get(name);
+    if (known !== undefined) return known.namespaceId;
+    const mark = await this.#context.store.get(deletionKey(namespaceId), { consistent: true });
+    if (mark !== undefined) return this.#register(name);
+    const fields = { name, namespaceId, createdAt };
+    const { ok } = await this.#context.store.transact([forward(fields), reverse(fields)]);
+    return ok ? namespaceId : this.#register(name);
+  }
+
   /** Returns the active namespaces, by name. */
   async list(): Promise<Namespace[]> {
     return (await this.#registered(NAMESPACE_PREFIX)).map(decodeNamespace);

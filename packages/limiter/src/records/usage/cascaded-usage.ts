@@ -23,7 +23,9 @@ export class CascadedUsage {
   }
 
   /** Returns for snapshots of one window the counters to add up, each by the name of its limit. */
-  async counters(group: readonly UsageSnapshot[]): Promise<readonly (readonly string[])[]> {
+  async counters(
+    group: readonly Pick<UsageSnapshot, "entityId" | "counters">[],
+  ): Promise<readonly (readonly string[])[]> {
     await this.#load(group.map(({ entityId }) => entityId));
     const known = new Map(group.map(({ entityId, counters }) => [entityId, counters]));
     return group.map(({ entityId, counters }) => {

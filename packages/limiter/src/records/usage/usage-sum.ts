@@ -1,13 +1,13 @@
 /** The sum of usage snapshots. */
 
 import { defined } from "../../base/defined.ts";
-import type { Item } from "../../storage/item.ts";
-import { usageCounters, wholeTokens } from "./usage-item.ts";
+import { wholeTokens } from "./usage-item.ts";
 
 /**
  * Usage over several windows. Without a window type, the finest that there is counts alone: hours
  * and days together would count everything twice. Over several entities, an acquire that cascades
- * counts once, at the topmost ancestor that has the limit.
+ * counts once, at the topmost ancestor that has the limit; over several resources, an acquire that
+ * counts for a total too counts once.
  *
  * @example
  * ```ts
@@ -42,9 +42,8 @@ export class UsageSum {
   #first: string | undefined;
   #last: string | undefined;
 
-  /** Adds an item. `names`: the counters to add; all of them when absent. */
-  add(windowStart: string, item: Item, names?: readonly string[]): void {
-    const counters = usageCounters(item);
+  /** Adds the tokens of a snapshot. `names`: the counters to add; all of them when absent. */
+  add(windowStart: string, counters: ReadonlyMap<string, number>, names?: readonly string[]): void {
     if (names?.length === 0 && counters.size > 0) return;
     this.#count += 1;
     if (this.#first === undefined || windowStart < this.#first) this.#first = windowStart;

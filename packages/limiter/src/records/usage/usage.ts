@@ -12,19 +12,26 @@ import { entityPartition, resourcePartition, USAGE_INDEX_PREFIX, USAGE_PREFIX } 
 import { queryRecords } from "../query-records.ts";
 import type { RecordContext } from "../record-context.ts";
 import { CascadedUsage } from "./cascaded-usage.ts";
-import { decodeUsage, type UsageSnapshot } from "./usage-item.ts";
+import { ConsumerSums, type UsageConsumer } from "./consumers.ts";
+import { namespaceUsage } from "./namespace-usage.ts";
+import { TotalUsage, withoutCountedTotals } from "./total-usage.ts";
+import { decodeUsage, type UsageSnapshot, usageCounters } from "./usage-item.ts";
 import { rangesAfter, usageRanges } from "./usage-ranges.ts";
 import { UsageSum, type UsageSummary } from "./usage-sum.ts";
 
 const SNAPSHOTS_PER_PAGE = 100;
 const LIMIT_MAX = 10_000;
 const FETCHED_AT_ONCE = 100;
+const CONSUMERS = 10;
 
-/** Whose usage, of what, and when. At least one of entity and resource must be named. */
+/**
+ * Whose usage, of what, and when. Without entity and resource it is that of the whole namespace,
+ * which reads the keys of all its entities.
+ */
 export interface UsageQuery {
-  /** The entity; absent for all entities of a resource. */
+  /** The entity; absent for all entities. */
   readonly entityId?: string;
-  /** The resource; absent for all resources of an entity. */
+  /** The resource; absent for all resources. */
   readonly resource?: string;
   /** The type of window; a summary without it counts the finest type there is. */
   readonly window?: WindowType;
@@ -42,18 +49,34 @@ const QUERY_FIELDS = [
   "end",
 ] as const satisfies readonly (keyof UsageQuery)[];
 
+const TOP_FIELDS = ["resource", "window", "start", "end"] as const;
+
+/** Which usage the top consumers are found in, and how many of them are returned. */
+export interface UsageTopQuery extends Omit<UsageQuery, "entityId"> {
+  /** The limit whose tokens rank; without it the number of acquires does. */
+  readonly by?: string;
+  /** At most this many; 10 by default. */
+  readonly limit?: number;
+}
+
 /** Usage that buckets have counted, and that is in no snapshot yet. */
 export interface UncountedUsage {
-  /** Adds the usage of an entity or of a resource to its snapshots. */
+  /** Adds the usage of an entity, of a resource or of the namespace to its snapshots. */
   count(scope: { readonly entityId?: string; readonly resource?: string }): Promise<void>;
 }
 
 /** A query whose parts have been checked. */
 interface CheckedQuery {
-  /** In the order of their keys, the highest first. */
-  readonly ranges: readonly Query[];
+  /** Reads the places of the snapshots, the newest first, after one that was returned. */
+  readonly places: (last: Item | undefined) => AsyncIterable<Item>;
   readonly scope: Query;
   readonly matches: (snapshot: UsageSnapshot) => boolean;
+}
+
+interface UsageScope {
+  readonly scope: Query;
+  readonly prefix: string;
+  readonly ordered: boolean;
 }
 
 /** A snapshot, the item it is in, and the item that a cursor is made from. */
@@ -94,13 +117,13 @@ export class UsageRecords {
     options: UsageQuery & { limit?: number; cursor?: string },
   ): Promise<{ snapshots: UsageSnapshot[]; cursor?: string }> {
     checkFields("options", options, [...QUERY_FIELDS, "limit", "cursor"]);
-    const { ranges, scope, matches } = this.#check(options);
+    const { places, scope, matches } = this.#check(options);
     const limit = checkInteger("limit", options.limit ?? SNAPSHOTS_PER_PAGE, 1, LIMIT_MAX);
     const last = options.cursor === undefined ? undefined : decodeCursor(options.cursor, scope);
     // The first page has counted it, and a page must not cost as much as the whole list.
     if (last === undefined) await this.#uncounted?.count(options);
     const found: Found[] = [];
-    for await (const entry of this.#read(last === undefined ? ranges : rangesAfter(ranges, last))) {
+    for await (const entry of this.#read(places(last), scope)) {
       if (matches(entry.snapshot)) found.push(entry);
       // One more than is returned shows whether there is a next page.
       if (found.length > limit) break;
@@ -112,32 +135,52 @@ export class UsageRecords {
   }
 
   /**
-   * Returns the sum over all snapshots that match, however many there are. Of a whole resource, an
-   * acquire that cascades counts once.
+   * Returns the sum over all snapshots that match, however many there are. Over several entities,
+   * an acquire that cascades counts once.
    */
   async summary(options: UsageQuery): Promise<UsageSummary> {
     checkFields("options", options, QUERY_FIELDS);
-    const { ranges, matches } = this.#check(options);
+    const { places, scope, matches } = this.#check(options);
     await this.#uncounted?.count(options);
     const sums = new Map<string, UsageSum>();
     const sumOf = (type: string) => entryOf(sums, type, () => new UsageSum());
-    const found = filtered(this.#read(ranges), matches);
+    const found = filtered(this.#read(places(undefined), scope), matches);
+    const all = new TotalUsage(options.resource, (type, ...added) => sumOf(type).add(...added));
     if (options.entityId !== undefined) {
-      for await (const { snapshot, item } of found) {
-        sumOf(snapshot.windowType).add(snapshot.windowStart, item);
-      }
+      for await (const { snapshot, item } of found) all.add(snapshot, usageCounters(item));
     } else {
       const cascaded = new CascadedUsage(this.#context);
       for await (const group of windowGroups(found)) {
         const names = await cascaded.counters(group.map(({ snapshot }) => snapshot));
         group.forEach(({ snapshot, item }, at) => {
-          sumOf(snapshot.windowType).add(snapshot.windowStart, item, names[at]);
+          all.add(snapshot, usageCounters(item), names[at]);
         });
       }
     }
+    all.addTotals();
     const finest = WINDOW_TYPES.find((type) => sums.has(type));
     const sum = finest === undefined ? [...sums.values()][0] : sums.get(finest);
     return (sum ?? new UsageSum()).summary();
+  }
+
+  /**
+   * Returns the entities that consumed most, the first first: by acquires, or by tokens of the
+   * limit `by`. Without a window type, the finest that there is counts alone. What cascades is
+   * counted for the entity and for its ancestors.
+   */
+  async top(options: UsageTopQuery): Promise<UsageConsumer[]> {
+    checkFields("options", options, [...TOP_FIELDS, "by", "limit"]);
+    const { places, scope, matches } = this.#check(options);
+    const limit = checkInteger("limit", options.limit ?? CONSUMERS, 1, LIMIT_MAX);
+    await this.#uncounted?.count(options);
+    const sums = new Map<string, ConsumerSums>();
+    for await (const { snapshot, item } of this.#read(places(undefined), scope)) {
+      if (!matches(snapshot)) continue;
+      entryOf(sums, snapshot.windowType, () => new ConsumerSums()).add(snapshot, item);
+    }
+    const finest = WINDOW_TYPES.find((type) => sums.has(type));
+    const found = finest === undefined ? [...sums.values()][0] : sums.get(finest);
+    return found?.top(options.by, limit) ?? [];
   }
 
   /**
@@ -164,6 +207,14 @@ export class UsageRecords {
     });
   }
 
+  /**
+   * Excludes from totals what the resources among the snapshots have counted in the same window,
+   * for sums over several resources. A total that is wholly included is left out.
+   */
+  withoutTotals(snapshots: readonly UsageSnapshot[]): UsageSnapshot[] {
+    return withoutCountedTotals(snapshots);
+  }
+
   #check(options: UsageQuery): CheckedQuery {
     const { window } = options;
     const start = checkTime("start", options.start);
@@ -172,11 +223,15 @@ export class UsageRecords {
       const types = WINDOW_TYPES.join(", ");
       throw new ValidationError("window", window, `expected ${types}, got ${show(window)}`);
     }
+    const times = { window, start, end };
     const { scope, prefix, ordered } = this.#scope(options.entityId, options.resource);
-    const times = ordered ? { window, start, end } : undefined;
+    const ranges = usageRanges(scope, prefix, ordered ? times : undefined);
     return {
       scope,
-      ranges: usageRanges(scope, prefix, times),
+      places: (last) => {
+        if (scope.index === "GSI4") return namespaceUsage(this.#context, scope, times, last);
+        return this.#inRanges(last === undefined ? ranges : rangesAfter(ranges, last));
+      },
       matches: (snapshot) =>
         (window === undefined || snapshot.windowType === window) &&
         (start === undefined || snapshot.windowStart >= start) &&
@@ -188,7 +243,7 @@ export class UsageRecords {
    * Returns the keys to read. `ordered`: all keys with the prefix are of one resource, so a time
    * span is a key range.
    */
-  #scope(entityId: string | undefined, resource: string | undefined) {
+  #scope(entityId: string | undefined, resource: string | undefined): UsageScope {
     const { namespaceId } = this.#context;
     if (resource !== undefined) checkResource(resource);
     if (entityId !== undefined) {
@@ -201,26 +256,24 @@ export class UsageRecords {
       const scope = { index: "GSI2", partition: resourcePartition(namespaceId, resource) } as const;
       return { scope, prefix: USAGE_INDEX_PREFIX, ordered: true };
     }
-    throw new ValidationError("usage", undefined, "expected an entity or a resource, got neither");
+    const scope = { index: "GSI4", partition: namespaceId } as const;
+    return { scope, prefix: entityPartition(namespaceId, ""), ordered: false };
   }
 
-  async *#read(ranges: readonly Query[]): AsyncGenerator<Found> {
-    for (const range of ranges) yield* this.#readRange(range);
+  async *#inRanges(ranges: readonly Query[]): AsyncGenerator<Item> {
+    for (const range of ranges) yield* queryRecords(this.#context, range);
   }
 
-  /**
-   * Returns the snapshots of a range; the index has only keys, so those are fetched a batch at a
-   * time.
-   */
-  async *#readRange(query: Query): AsyncGenerator<Found> {
+  /** Returns the snapshots of places; an index has only keys, so items are fetched in batches. */
+  async *#read(places: AsyncIterable<Item>, scope: Query): AsyncGenerator<Found> {
     let batch: Item[] = [];
-    for await (const item of queryRecords(this.#context, query)) {
+    for await (const item of places) {
       batch.push(item);
       if (batch.length < FETCHED_AT_ONCE) continue;
-      yield* await this.#decode(query, batch);
+      yield* await this.#decode(scope, batch);
       batch = [];
     }
-    yield* await this.#decode(query, batch);
+    yield* await this.#decode(scope, batch);
   }
 
   async #decode(query: Query, found: readonly Item[]): Promise<Found[]> {
@@ -252,20 +305,21 @@ async function* filtered(
 }
 
 /**
- * Returns the snapshots of one window at a time. The keys are in the order of their windows for
- * each type; those of the Python library mix the types.
+ * Returns the snapshots of one resource and window at a time. They come in the order of their
+ * windows for each type; those of the Python library mix the types.
  */
 async function* windowGroups(all: AsyncIterable<Found>): AsyncGenerator<Found[]> {
   const open = new Map<string, Found[]>();
   for await (const found of all) {
-    const { windowType, windowStart } = found.snapshot;
-    const group = open.get(windowType);
+    const { resource, windowType, windowStart } = found.snapshot;
+    const kind = `${resource} ${windowType}`;
+    const group = open.get(kind);
     if (group?.[0]?.snapshot.windowStart === windowStart) {
       group.push(found);
       continue;
     }
     if (group !== undefined) yield group;
-    open.set(windowType, [found]);
+    open.set(kind, [found]);
   }
   yield* open.values();
 }

@@ -1,0 +1,98 @@
+/**
+ * The rule of a quota or a session as attributes of a config item, as the Python library has them.
+ *
+ * A quota has the fields of its cron expressions in `l_{name}_rsched`; one zone holds for the whole
+ * item, in `sched_tz`. A session has all of its attributes under `w_{name}_`, and its length in
+ * `w_{name}_rsa`. Ours alone: `l_{name}_tz`, the zone of a quota that has another than its item,
+ * and `l_{name}_carry` and `l_{name}_cmax`.
+ */
+
+import { defined } from "../../base/defined.ts";
+import type { PeriodRule } from "../../core/period-rule.ts";
+import { decodeResets, encodeResets } from "../../domain/compact-schedule.ts";
+import type { UnsupportedKind } from "../../domain/errors/unsupported-limit.ts";
+import type { Limit } from "../../domain/limit.ts";
+import { checkRule } from "../../domain/quota.ts";
+import { type Item, integerAt, numberAt, textAt, valueAt } from "../../storage/item.ts";
+
+export const RATE_PREFIX = "l_";
+export const SESSION_PREFIX = "w_";
+/** The zone of all schedules of an item; absent: UTC. */
+export const ZONE = "sched_tz";
+const UTC = "UTC";
+
+/** Suffixes of everything that a limit may have on a config item. */
+export const LIMIT_SUFFIXES = [
+  "cp",
+  "ra",
+  "rp",
+  "soft",
+  "rsched",
+  "tz",
+  "carry",
+  "cmax",
+  "rsa",
+] as const;
+
+/** A rule, `undefined` for a rate, or the kind of a limit that this version cannot express. */
+export type ReadRule = { readonly rule: PeriodRule | undefined } | UnsupportedKind;
+
+/** Returns the attributes of a rule, besides the zone of the item. */
+export function encodeRule(
+  { name, rule }: Limit,
+  itemZone: string | undefined,
+): Record<string, string | number> {
+  if (rule === undefined) return {};
+  if (rule.kind === "session") return { [`${SESSION_PREFIX}${name}_rsa`]: rule.seconds };
+  const { cron, timeZone, carry, carryMax } = rule;
+  const attribute = (suffix: string) => `${RATE_PREFIX}${name}_${suffix}`;
+  return defined({
+    [attribute("rsched")]: encodeResets(cron),
+    [attribute("tz")]: timeZone === (itemZone ?? UTC) ? undefined : timeZone,
+    [attribute("carry")]: carry === "none" ? undefined : carry,
+    [attribute("cmax")]: carryMax,
+  }) as Record<string, string | number>;
+}
+
+/** Reads the rule of a limit of an item. */
+export function decodeRule(item: Item, prefix: string, name: string): ReadRule {
+  const attribute = (suffix: string) => `${prefix}${name}_${suffix}`;
+  const isScheduled = valueAt(item, attribute("sched")) !== undefined;
+  if (prefix === SESSION_PREFIX) {
+    const seconds = numberAt(item, attribute("rsa"));
+    const isTwice = valueAt(item, `${RATE_PREFIX}${name}_cp`) !== undefined;
+    if (isScheduled) return "schedule";
+    if (seconds === undefined || isTwice) return "session quota";
+    return checked({ kind: "session", seconds }, "session quota");
+  }
+  const resets = textAt(item, attribute("rsched"));
+  if (resets === undefined && numberAt(item, attribute("ra")) !== 0) {
+    return isScheduled ? "schedule" : { rule: undefined };
+  }
+  const cron = decodeResets(resets ?? "");
+  if (isScheduled || cron === undefined) return "calendar quota";
+  const timeZone = textAt(item, attribute("tz")) ?? textAt(item, ZONE) ?? UTC;
+  const carry = textAt(item, attribute("carry")) ?? "none";
+  const carryMax = integerAt(item, attribute("cmax"), 1, Number.MAX_SAFE_INTEGER);
+  const rule = { kind: "quota", cron, timeZone, carry, ...defined({ carryMax }) };
+  return checked(rule as PeriodRule, "calendar quota");
+}
+
+/** Returns a stored rule; the kind when this version does not know its zone or its expression. */
+function checked(rule: PeriodRule, kind: UnsupportedKind): ReadRule {
+  try {
+    return { rule: checkRule(rule) };
+  } catch {
+    return kind;
+  }
+}
+
+/** Returns the zone that an item has for its quotas: that of the first by name. */
+export function zoneOf(limits: readonly Limit[]): string | undefined {
+  let first: Limit | undefined;
+  for (const limit of limits) {
+    if (limit.rule?.kind !== "quota") continue;
+    if (first === undefined || limit.name < first.name) first = limit;
+  }
+  return first?.rule?.kind === "quota" ? first.rule.timeZone : undefined;
+}

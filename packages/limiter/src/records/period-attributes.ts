@@ -1,0 +1,210 @@
+/**
+ * Attributes of a bucket's limits that have periods, as the Python library has them and with ours.
+ *
+ * Python's: `rsched`, the resets of all quotas of the item, or `b_{name}_rsched` of one (`-` means
+ * none), with `sched_tz`, the zone; `b_{name}_rsa`, the seconds of a session, `ws` and `wa`, its
+ * beginning; `gc`, the count of shards by which the allowance was divided; `tu`, top-ups of the
+ * period; `vu`, until when its fast path may use the item. Ours, which it ignores: `b_{name}_pe`,
+ * the end of the period, `pl`, what was left at the reset, `tz` and `cy`, a zone of its own and
+ * what is carried.
+ *
+ * `pe` counts only while the base time lies before it: a reset by the Python library moves the base
+ * time, and leaves `pe` as it is.
+ */
+
+import type { Rate } from "../core/bucket.ts";
+import type { CalendarRule, Carry, PeriodRule } from "../core/period-rule.ts";
+import { decodeResets, encodeResets } from "../domain/compact-schedule.ts";
+import { PERIODS } from "../domain/periods.ts";
+import { readTimeZone } from "../domain/zone.ts";
+import { type Item, integerAt, textAt, type Value } from "../storage/item.ts";
+
+/** In place of a schedule: none, although the item has a default. */
+export const NO_SCHEDULE = "-";
+export const RESETS = "rsched";
+export const ZONE = "sched_tz";
+/** Until when Python's fast path may use the item, in epoch milliseconds. */
+export const VALID_UNTIL = "vu";
+
+const TIME_MS_MAX = 8_640_000_000_000_000;
+const MILLI_MAX = Number.MAX_SAFE_INTEGER;
+const SESSION_SECONDS_MAX = 1_000_000_000;
+const CARRY = /^(none|debt|rest|both)(?::([1-9][0-9]{0,12}))?$/;
+const RULES_MAX = 1000;
+
+/** The attributes of a limit with periods besides its balance. */
+export interface StoredPeriod {
+  /** The end of the period in force; 0: a session that was never open. */
+  readonly endMs: number;
+  /** Milli-tokens that were left at the last reset. */
+  readonly leftMilli: number;
+  /** Milli-tokens that operators have added in the period. */
+  readonly toppedUpMilli: number;
+  /** Whether the item says so: else the end was computed from the base time. */
+  readonly isStored: boolean;
+}
+
+/** The names of the attributes of one limit. */
+export interface PeriodAttributes {
+  readonly resets: string;
+  readonly sessionSeconds: string;
+  readonly end: string;
+  readonly left: string;
+  readonly toppedUp: string;
+  readonly zone: string;
+  readonly carry: string;
+  readonly grantCount: string;
+  readonly windowStart: string;
+  readonly windowApplied: string;
+}
+
+export function periodAttributesOf(limit: string): PeriodAttributes {
+  const name = (suffix: string) => `b_${limit}_${suffix}`;
+  return {
+    resets: name("rsched"),
+    sessionSeconds: name("rsa"),
+    end: name("pe"),
+    left: name("pl"),
+    toppedUp: name("tu"),
+    zone: name("tz"),
+    carry: name("cy"),
+    grantCount: name("gc"),
+    windowStart: name("ws"),
+    windowApplied: name("wa"),
+  };
+}
+
+/** Equal rules are one object, so that most comparisons are of identity. */
+const rules = new Map<string, PeriodRule>();
+
+/** Returns the rule of a limit; `undefined` for one that this version cannot read. */
+export function ruleIn(item: Item, names: PeriodAttributes): PeriodRule | undefined {
+  const seconds = integerAt(item, names.sessionSeconds, 1, SESSION_SECONDS_MAX);
+  const resets = textAt(item, names.resets) ?? textAt(item, RESETS);
+  const zone = textAt(item, names.zone) ?? textAt(item, ZONE) ?? "UTC";
+  const carried = textAt(item, names.carry) ?? "none";
+  const key = seconds === undefined ? `${resets} ${zone} ${carried}` : `s${seconds}`;
+  const known = rules.get(key);
+  if (known !== undefined) return known;
+  const rule = seconds === undefined ? calendarRule(resets, zone, carried) : sessionRule(seconds);
+  if (rule === undefined) return undefined;
+  if (rules.size >= RULES_MAX) rules.clear();
+  rules.set(key, Object.freeze(rule));
+  return rule;
+}
+
+function sessionRule(seconds: number): PeriodRule {
+  return { kind: "session", seconds };
+}
+
+function calendarRule(
+  resets: string | undefined,
+  zone: string,
+  carried: string,
+): CalendarRule | undefined {
+  const cron = resets === undefined || resets === NO_SCHEDULE ? undefined : decodeResets(resets);
+  const read = readTimeZone(zone);
+  const [, carry, most] = CARRY.exec(carried) ?? [];
+  if (cron === undefined || !("timeZone" in read) || carry === undefined) return undefined;
+  const rule = { kind: "quota", cron, timeZone: read.timeZone, carry: carry as Carry } as const;
+  return most === undefined ? rule : { ...rule, carryMax: Number(most) };
+}
+
+/** Returns the period of a limit, given its rule and the base time of the item. */
+export function periodIn(
+  item: Item,
+  names: PeriodAttributes,
+  rule: PeriodRule,
+  refilledAtMs: number,
+): StoredPeriod {
+  const leftMilli = integerAt(item, names.left, -MILLI_MAX, MILLI_MAX) ?? 0;
+  const toppedUpMilli = integerAt(item, names.toppedUp, -MILLI_MAX, MILLI_MAX) ?? 0;
+  if (rule.kind === "session") {
+    const startMs = integerAt(item, names.windowApplied, 0, TIME_MS_MAX);
+    const endMs = startMs === undefined ? 0 : startMs + rule.seconds * 1000;
+    return { endMs, leftMilli, toppedUpMilli, isStored: true };
+  }
+  const stored = integerAt(item, names.end, 0, TIME_MS_MAX);
+  const isStored = stored !== undefined && refilledAtMs < stored;
+  const endMs = isStored ? stored : PERIODS.at(rule, refilledAtMs).endMs;
+  return { endMs, leftMilli, toppedUpMilli, isStored };
+}
+
+/** One limit with periods of an item, to write. */
+export interface WrittenPeriod {
+  readonly name: string;
+  readonly rule: PeriodRule;
+  readonly period: StoredPeriod;
+}
+
+/**
+ * Returns the attributes of all limits of a new item: the resets of the first quota hold for the
+ * item, so limits without them are marked, as the Python library does it.
+ */
+export function newPeriodAttributes(
+  limits: ReadonlyMap<string, { readonly rate: Rate; readonly period?: StoredPeriod | undefined }>,
+  shardCount: number,
+): Record<string, Value> {
+  const attributes: Record<string, Value> = {};
+  let first: CalendarRule | undefined;
+  let untilMs = Number.POSITIVE_INFINITY;
+  for (const { rate, period } of limits.values()) {
+    if (rate.rule?.kind === "quota") first ??= rate.rule;
+    if (period !== undefined && period.endMs > 0) untilMs = Math.min(untilMs, period.endMs);
+  }
+  if (first !== undefined) {
+    attributes[RESETS] = encodeResets(first.cron);
+    attributes[ZONE] = first.timeZone;
+  }
+  for (const [name, { rate, period }] of limits) {
+    const names = periodAttributesOf(name);
+    if (period === undefined || rate.rule === undefined) {
+      if (first !== undefined) attributes[names.resets] = NO_SCHEDULE;
+      continue;
+    }
+    Object.assign(attributes, ruleAttributes(name, rate.rule, first));
+    Object.assign(attributes, levelAttributes(name, rate.rule, period, shardCount));
+  }
+  if (untilMs !== Number.POSITIVE_INFINITY) attributes[VALID_UNTIL] = untilMs;
+  return attributes;
+}
+
+/** Returns the attributes of a rule. `first`: the one that the item has for all of its quotas. */
+export function ruleAttributes(
+  name: string,
+  rule: PeriodRule,
+  first?: CalendarRule,
+): Record<string, Value> {
+  const names = periodAttributesOf(name);
+  if (rule.kind === "session") {
+    const none = first === undefined ? {} : { [names.resets]: NO_SCHEDULE };
+    return { ...none, [names.sessionSeconds]: rule.seconds };
+  }
+  const { cron, timeZone, carry, carryMax } = rule;
+  const resets = encodeResets(cron);
+  const isFirst = first !== undefined && encodeResets(first.cron) === resets;
+  return {
+    ...(isFirst ? {} : { [names.resets]: resets }),
+    ...(first?.timeZone === timeZone ? {} : { [names.zone]: timeZone }),
+    ...(carry === "none" ? {} : { [names.carry]: `${carry}${carryMax ? `:${carryMax}` : ""}` }),
+  };
+}
+
+/** Returns the attributes of a period; those of a session are Python's alone. */
+export function levelAttributes(
+  name: string,
+  rule: PeriodRule,
+  { endMs, leftMilli, toppedUpMilli }: StoredPeriod,
+  shardCount: number,
+): Record<string, Value> {
+  const names = periodAttributesOf(name);
+  const toppedUp = toppedUpMilli === 0 ? {} : { [names.toppedUp]: toppedUpMilli };
+  const grant = { ...toppedUp, [names.grantCount]: shardCount };
+  if (rule.kind === "session") {
+    const startMs = endMs - rule.seconds * 1000;
+    if (endMs === 0) return grant;
+    return { ...grant, [names.windowStart]: startMs, [names.windowApplied]: startMs };
+  }
+  const left = leftMilli === 0 ? {} : { [names.left]: leftMilli };
+  return { ...grant, ...left, [names.end]: endMs };
+}
