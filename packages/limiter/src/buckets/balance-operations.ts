@@ -7,12 +7,17 @@ import { refuseUnsupported } from "../domain/errors/unsupported-limit.ts";
 import { checkEntityId, checkLimitName, checkResource } from "../domain/names.ts";
 import { type AuditLog, checkAuditor } from "../records/audit.ts";
 import type { ConfigResolver } from "../records/config/config-resolver.ts";
+import { entityKey } from "../records/keys.ts";
 import { checkActive } from "../records/namespaces/namespace-state.ts";
 import {
   checkIdempotencyKey,
   encodeOperation,
+  incarnationOf,
+  madeBefore,
+  type Operation,
   type OperationKind,
   type OperationResult,
+  operationKey,
 } from "../records/operation-record.ts";
 import type { RecordContext } from "../records/record-context.ts";
 import { tellAdded } from "./added-tokens.ts";
@@ -137,11 +142,17 @@ export class BalanceOperations {
       idempotencyKey === undefined ? this.#audit.newId() : checkIdempotencyKey(idempotencyKey);
     await checkActive(this.#context);
     const days = await this.#resolver.auditRetentionDays();
-    if (additions !== undefined) await this.#checkNames(entityId, resource, additions);
+    const operation = { entityId, resource, kind, key };
+    const unknown = additions && (await this.#unknownName(entityId, resource, additions));
+    if (unknown !== undefined) {
+      // A repetition is answered by what was done, also when the limit is gone since.
+      const before = await this.#madeBefore(operation);
+      if (before === undefined) throw unknown;
+      return { entityId, resource, ...before };
+    }
     // Ids are made before the step, which may run again and must name the same items each time.
     const writer = this.#newName(WRITER_BYTES);
     const eventId = this.#audit.newId();
-    const operation = { entityId, resource, kind, key };
     const result = await this.#buckets.operate({
       ...operation,
       additionOf: (name) =>
@@ -168,23 +179,34 @@ export class BalanceOperations {
     return { entityId, resource, ...result };
   }
 
-  /** Names must be limits of the entity, by what is stored or by the bucket itself. */
-  async #checkNames(
+  /** Returns the result of an operation that was made before, by its key. */
+  async #madeBefore(operation: Operation): Promise<OperationResult | undefined> {
+    const { store, namespaceId, clock } = this.#context;
+    const keys = [operationKey(namespaceId, operation), entityKey(namespaceId, operation.entityId)];
+    const [record, entity] = await store.getMany(keys, { consistent: true });
+    return madeBefore(record, operation, incarnationOf(entity), clock());
+  }
+
+  /**
+   * Returns the error of a name that is no limit of the entity, by what is stored or by the bucket
+   * itself.
+   */
+  async #unknownName(
     entityId: string,
     resource: string,
     additions: ReadonlyMap<string, number>,
-  ): Promise<void> {
+  ): Promise<ValidationError | undefined> {
     const resolved = (await this.#resolver.current(entityId, resource)).limits;
     const names = [...additions.keys()];
     refuseUnsupported(names, resolved?.unsupported ?? [], `"${entityId}" for "${resource}"`);
     const known = new Set(resolved?.limits.map(({ name }) => name));
-    if (names.every((name) => known.has(name))) return;
+    if (names.every((name) => known.has(name))) return undefined;
     for (const { limitName } of await this.#buckets.list(entityId, resource)) known.add(limitName);
     const unknown = names.find((name) => !known.has(name));
-    if (unknown === undefined) return;
+    if (unknown === undefined) return undefined;
     const has = known.size === 0 ? "it has none" : `it has ${[...known].sort().join(", ")}`;
     const reason = `"${entityId}" has no limit "${unknown}" for "${resource}"; ${has}`;
-    throw new ValidationError("limits", unknown, reason);
+    return new ValidationError("limits", unknown, reason);
   }
 
   #newName(bytes: number): string {

@@ -13,9 +13,10 @@
  * 5. `BucketRecords` and the dashboard call the three lists at any time.
  */
 
+import type { PeriodRule } from "../core/period-rule.ts";
 import type { Operation, OperationResult } from "../records/operation-record.ts";
 import type { Item } from "../storage/item.ts";
-import type { BucketConfig, Link } from "./leg.ts";
+import type { BucketConfig, Link, SeenPeriod } from "./leg.ts";
 
 /** One limit of one bucket, as it is stored. */
 export interface StoredState {
@@ -30,6 +31,10 @@ export interface StoredState {
   readonly balanceMilli: number;
   readonly consumedMilli: number | bigint;
   readonly refilledAtMs: number;
+  /** Absent where the limit refills evenly. */
+  readonly rule?: PeriodRule | undefined;
+  /** The period in force; absent also where a session is not open. */
+  readonly period?: SeenPeriod | undefined;
 }
 
 /** The result of a deletion of buckets. */
@@ -51,9 +56,7 @@ export interface BalanceOperation extends Operation {
 }
 
 export interface BucketAdmin {
-  /** Returns the buckets of an entity. */
   list(entityId: string, resource?: string): Promise<StoredState[]>;
-  /** Lists the buckets of a resource. */
   listResource(resource: string): AsyncIterable<StoredState>;
   /** Lists all buckets of the namespace; the shards of a bucket need not follow each other. */
   listAll(): AsyncIterable<StoredState>;

@@ -15,14 +15,15 @@
 
 import type { Deadline } from "../base/time.ts";
 import type { Limit } from "../domain/limit.ts";
-import type { Adjustment, Leg, LegOutcome, Link } from "./leg.ts";
+import type { Adjustment, Leg, LegOutcome, Link, SeenPeriods } from "./leg.ts";
 
 export type ConsumeResult =
   | { readonly outcome: "granted"; readonly legs: readonly LegOutcome[] }
   | {
       readonly outcome: "refused";
-      /** The balances of each leg. */
       readonly balancesMilli: readonly (readonly number[])[];
+      /** Leg by leg, as in `SeenBalances`. */
+      readonly periods?: readonly (SeenPeriods | undefined)[] | undefined;
       /** Decided by cached states; balances of other legs may have been read for it. */
       readonly local: boolean;
       /** The legs without a bucket: what they cascade to may be older than all other states. */
@@ -34,6 +35,13 @@ export type ConsumeResult =
   | { readonly outcome: "outdated" }
   /** Entities cascade otherwise than the legs say: make the legs from these links, leg by leg. */
   | { readonly outcome: "relinked"; readonly links: readonly Link[] };
+
+/** Balances of legs, as a peek finds them. */
+export interface SeenBalances {
+  readonly balancesMilli: readonly (readonly number[])[];
+  /** Leg by leg; absent: no leg has limits with periods. */
+  readonly periods?: readonly (SeenPeriods | undefined)[] | undefined;
+}
 
 /** A request as the caller wrote it, for a call that may be ordinary. */
 export interface PlainRequest {
@@ -53,6 +61,7 @@ export interface Outcome {
   readonly outcomes: readonly LegOutcome[];
   /** Leg by leg: after a grant, what is left; else what there is. */
   readonly balancesMilli: readonly (readonly number[])[];
+  readonly periods: readonly (SeenPeriods | undefined)[];
 }
 
 /** How long the limits of a call stay as they are, as far as the limit cache knows. */
@@ -61,11 +70,19 @@ export interface KnownLimits {
   readonly generation: number;
   /** Epoch milliseconds at which they have to be read again. */
   readonly untilMs: number;
+  /** No entity of the call has a total: calls that count totals may go by these limits too. */
+  readonly withoutTotals: boolean;
 }
 
 export interface BucketCallOptions {
   /** When the call ends, retries included; the store's own setting when absent. */
   readonly deadline?: Deadline;
+}
+
+/** Options of an adjustment. */
+export interface AdjustOptions extends BucketCallOptions {
+  /** Makes an adjustment happen once, where its outcome may stay unknown. */
+  readonly token?: string;
 }
 
 export interface LinkOptions extends BucketCallOptions {
@@ -97,12 +114,13 @@ export interface BucketConsumer {
    * Decides an ordinary call at once, by the limits of a call that was granted before, in the same
    * generation of the limit cache. A promise: together with other calls of this turn. `undefined`,
    * with nothing done: not ordinary, use `consume`. `ignoresMissing` passes over names that the
-   * entity has no limit for.
+   * entity has no limit for. `totals`: the call counts totals, so it is ordinary only without any.
    */
   tryNow(
     request: PlainRequest,
     generation: number,
     ignoresMissing: boolean,
+    totals: boolean,
   ): Outcome | Promise<Outcome | undefined> | undefined;
   /** Returns the parent link of an entity, from its bucket or its record. */
   linkOf(entityId: string, resource: string, options?: LinkOptions): Promise<Link>;
@@ -117,7 +135,7 @@ export interface BucketConsumer {
   /** Refunds, and never throws: a failure is repeated, then reported as a warning. */
   refund(adjustment: Adjustment, options?: BucketCallOptions): Promise<void> | undefined;
   /** Returns the balances of each leg, shards summed; a bucket that is not there is full. */
-  read(legs: readonly Leg[], options?: BucketCallOptions): Promise<readonly (readonly number[])[]>;
+  read(legs: readonly Leg[], options?: BucketCallOptions): Promise<SeenBalances>;
   /** Waits for refunds in the background. */
   close(): Promise<void>;
 }

@@ -2,8 +2,8 @@
 
 import { DEFAULT_RESOURCE } from "../domain/names.ts";
 import type { ConfigResolver, Resolution } from "../records/config/config-resolver.ts";
-import { claimFeature } from "../records/config/feature-gate.ts";
-import type { LimitFollower } from "../records/config/limits.ts";
+import { claimFeature, refuseOnPythonTable } from "../records/config/feature-gate.ts";
+import type { LimitFollower } from "../records/config/limit-writer.ts";
 import type { PythonFollower, StampedPlace } from "../records/config/python-follower.ts";
 import type { EntityBuckets } from "../records/entities/entities.ts";
 import { entityKey } from "../records/keys.ts";
@@ -77,6 +77,7 @@ export function pythonFollower(
   });
   return {
     claim: (feature) => claimFeature(context, feature),
+    refuse: (reason) => refuseOnPythonTable(context, reason),
     stampFlags: (place, onStamped) => stamp(place, flags, onStamped),
     stampSoft: (place, onStamped) => stamp(place, soft, onStamped),
     stampOwner: (entityId, onStamped) => stamp({ entityId }, owner, onStamped),

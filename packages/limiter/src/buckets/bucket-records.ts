@@ -170,6 +170,7 @@ function stateOf(state: StoredState): BucketState {
     capacity: floorDiv(state.capacityMilli, 1000),
     refillAmount: floorDiv(state.refillMilli, 1000),
     refillPeriodSeconds: floorDiv(state.periodMs, 1000),
+    ...(state.rule === undefined ? {} : { rule: state.rule }),
   });
   return {
     entityId,

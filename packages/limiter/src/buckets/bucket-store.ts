@@ -6,6 +6,7 @@
 import type { UncountedUsage } from "../records/usage/usage.ts";
 import type { BucketAdmin } from "./bucket-admin.ts";
 import type { BucketConsumer } from "./bucket-consumer.ts";
+import type { BucketTransfer } from "./bucket-transfer.ts";
 import type { PythonStamps } from "./python-stamps.ts";
 
 export interface BucketStore extends BucketConsumer, BucketAdmin {
@@ -13,4 +14,6 @@ export interface BucketStore extends BucketConsumer, BucketAdmin {
   readonly pythonStamps: PythonStamps | undefined;
   /** Read by `UsageRecords` before snapshots; `undefined` where an aggregator counts usage. */
   readonly uncountedUsage: UncountedUsage | undefined;
+  /** Moves buckets to another store, and takes them from one. */
+  readonly transfer: BucketTransfer;
 }

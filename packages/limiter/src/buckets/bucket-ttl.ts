@@ -4,9 +4,11 @@ import { accruedMilli, type Rate, retryAfterMs } from "../core/bucket.ts";
 import { ceilDiv } from "../core/integers.ts";
 import { invariant } from "../domain/check.ts";
 import type { LimitSource } from "./leg.ts";
+import { hasPeriods } from "./periods.ts";
 
 /** So long that differences between clocks, and a slow removal, do not matter. */
 const TTL_SECONDS_MIN = 3600;
+const DAY_SECONDS = 86_400;
 /** Three thousand years: practically without end, and far from the largest number. */
 const TTL_SECONDS_MAX = 100_000_000_000;
 
@@ -14,6 +16,8 @@ const TTL_SECONDS_MAX = 100_000_000_000;
 export interface LeftOver {
   readonly rate: Rate;
   readonly balanceMilli: number;
+  /** The end of the period in force, of a limit with periods. */
+  readonly endMs?: number;
 }
 
 export interface TtlRule {
@@ -33,7 +37,7 @@ export interface TtlRule {
  * A bucket may expire only when all its limits would be full again, named in this call or not. The
  * time therefore covers filling up from empty, because other clients may consume what is left, and
  * from a debt. The current time is kept while it is good for half of what a new one would be: most
- * writes then leave the attribute, and its index, alone.
+ * writes then leave the attribute, and its index, alone. Nothing expires inside a period.
  */
 export function bucketTtl(
   current: number | undefined,
@@ -44,7 +48,7 @@ export function bucketTtl(
   const { multiplier, source, isNew } = rule;
   if (multiplier <= 0 || isOwn(source)) return undefined;
   if (source === "override" && current === undefined && !isNew) return undefined;
-  const { neededSeconds, wantedSeconds } = spanOf(limits, multiplier);
+  const { neededSeconds, wantedSeconds } = spanOf(limits, multiplier, nowMs);
   const nowSeconds = Math.ceil(nowMs / 1000);
   const goodEnough = nowSeconds + keptSeconds(neededSeconds, wantedSeconds);
   if (current !== undefined && current >= goodEnough) return current;
@@ -62,8 +66,10 @@ export function ttlKeptSeconds(
 ): number | undefined {
   if (multiplier <= 0 || isOwn(source)) return undefined;
   const { neededSeconds, wantedSeconds } = spanOf(
-    rates.map((rate) => ({ rate, balanceMilli: 0 })),
+    // A call that opens a period renews the time to live.
+    rates.filter((rate) => !hasPeriods(rate)).map((rate) => ({ rate, balanceMilli: 0 })),
     multiplier,
+    0,
   );
   return keptSeconds(neededSeconds, wantedSeconds);
 }
@@ -81,10 +87,17 @@ function keptSeconds(neededSeconds: number, wantedSeconds: number): number {
 function spanOf(
   limits: Iterable<LeftOver>,
   multiplier: number,
+  nowMs: number,
 ): { neededSeconds: number; wantedSeconds: number } {
   let needed = 1;
   let wanted = TTL_SECONDS_MIN;
-  for (const { rate, balanceMilli } of limits) {
+  for (const { rate, balanceMilli, endMs = 0 } of limits) {
+    if (hasPeriods(rate)) {
+      const seconds = periodSeconds(rate, endMs - nowMs);
+      needed = Math.max(needed, seconds);
+      wanted = Math.max(wanted, seconds + TTL_SECONDS_MIN);
+      continue;
+    }
     const missing = rate.capacityMilli - Math.min(0, balanceMilli);
     needed = Math.max(needed, ceilDiv(retryAfterMs(missing, rate), 1000) + 1);
     const fillMs = retryAfterMs(rate.capacityMilli, rate);
@@ -96,8 +109,20 @@ function spanOf(
   return { neededSeconds, wantedSeconds };
 }
 
+/**
+ * Returns how long a period keeps its bucket; what is carried keeps it without end. A quota is kept
+ * a day beyond its end, the longest guard of `core/calendar.ts`: a bucket that is made again has no
+ * end, so a client with other data of the zone could reset twice.
+ */
+function periodSeconds({ rule }: Rate, leftMs: number): number {
+  if (rule?.kind === "quota" && rule.carry !== "none") return TTL_SECONDS_MAX;
+  const guardSeconds = rule?.kind === "quota" ? DAY_SECONDS : 0;
+  return Math.max(0, ceilDiv(leftMs, 1000)) + 1 + guardSeconds;
+}
+
 /** Returns the deepest balance from which a limit is full again at `ttl`; without end, any. */
 export function coveredMilli(ttl: number, rate: Rate, nowMs: number): number {
+  if (hasPeriods(rate)) return Number.NEGATIVE_INFINITY;
   const lifetimeMs = ttl * 1000 - nowMs;
   const gained = accruedMilli(rate, lifetimeMs, 0);
   const covered = lifetimeMs >= TTL_SECONDS_MAX * 1000 || gained === Number.MAX_SAFE_INTEGER;

@@ -23,7 +23,6 @@ export interface ShardsWarning {
 
 export type BucketWarning = RefundWarning | ShardsWarning;
 
-/** Returns the warning for an adjustment that was a refund. */
 export function refundWarning(adjustment: Adjustment, cause: unknown): RefundWarning {
   const { entityId, resource, shard, config, deltasMilli } = adjustment;
   const amountsMilli = Object.fromEntries(

@@ -13,6 +13,8 @@
  */
 
 import type { Rate } from "../core/bucket.ts";
+import { type PeriodRule, sameRule } from "../core/period-rule.ts";
+import { ValidationError } from "../domain/errors/errors.ts";
 import { type UnsupportedKind, UnsupportedLimitError } from "../domain/errors/unsupported-limit.ts";
 import type { BucketConfig, LimitSource } from "./leg.ts";
 
@@ -62,9 +64,17 @@ function matchOverride(bucket: BuiltFrom, { limits }: BucketConfig): ConfigMatch
     const kind = bucket.unsupported?.(name);
     if (kind !== undefined) throw new UnsupportedLimitError({ name, kind }, "this bucket");
     const stored = bucket.rateOf(name);
+    if (stored !== undefined && kindOf(stored) !== kindOf(rate)) refuseKind(name, stored, rate);
     if (stored === undefined || !sameRate(stored, rate)) match = "apply";
   }
   return match;
+}
+
+function refuseKind(name: string, stored: Rate, given: Rate): never {
+  const reason =
+    `the bucket has "${name}" as a ${kindOf(stored)}, and this call gives it as a ` +
+    `${kindOf(given)}: only stored limits change the kind of a limit`;
+  throw new ValidationError("limits", name, reason);
 }
 
 /** Returns the names of the limits that a bucket loses when the config is applied. */
@@ -90,6 +100,8 @@ export function appliesAnyway(bucket: BuiltFrom, config: BucketConfig): boolean 
 }
 
 function isAtLeast(rate: Rate, other: Rate): boolean {
+  if (!sameRule(rate.rule, other.rule)) return false;
+  if (rate.refillMilli === 0) return rate.capacityMilli >= other.capacityMilli;
   return (
     rate.capacityMilli >= other.capacityMilli &&
     rate.refillMilli / rate.periodMs >= other.refillMilli / other.periodMs
@@ -108,10 +120,17 @@ function hasLimit({ limits }: BucketConfig, name: string): boolean {
   return false;
 }
 
+/** Whether two limits have the same numbers and the same rule of their periods, if any. */
 export function sameRate(left: Rate, right: Rate): boolean {
   return (
     left.capacityMilli === right.capacityMilli &&
     left.refillMilli === right.refillMilli &&
-    left.periodMs === right.periodMs
+    left.periodMs === right.periodMs &&
+    sameRule(left.rule, right.rule)
   );
+}
+
+/** Returns the kind of a limit by its rate; `undefined` without a limit. */
+export function kindOf(rate: Rate | undefined): "rate" | PeriodRule["kind"] | undefined {
+  return rate === undefined ? undefined : (rate.rule?.kind ?? "rate");
 }

@@ -54,6 +54,33 @@ export interface Leg {
   readonly linkIsFresh: boolean;
 }
 
+/** The period of a limit that a balance was seen in. */
+export interface SeenPeriod {
+  /** Epoch milliseconds at which it ends. */
+  readonly endMs: number;
+  /** Milli-tokens that it has granted: the allowance, what was carried, and top-ups. */
+  readonly grantedMilli: number;
+  /** Epoch milliseconds at which it was seen. */
+  readonly atMs: number;
+}
+
+/** The periods of the limits of a leg, aligned with them; absent where none of them has periods. */
+export type SeenPeriods = readonly (SeenPeriod | undefined)[];
+
+/** The ends of the periods that a leg consumed in, aligned with its limits. */
+export type PeriodEnds = readonly (number | undefined)[];
+
+/** Returns the ends of periods; `undefined` where no limit has any. */
+export function endsOf(periods: SeenPeriods | undefined): PeriodEnds | undefined {
+  return periods?.map((period) => period?.endMs);
+}
+
+export function sameEnds(left: PeriodEnds | undefined, right: PeriodEnds | undefined): boolean {
+  if (left === right) return true;
+  if (left === undefined || right === undefined) return false;
+  return left.every((endMs, at) => endMs === right[at]);
+}
+
 /** The amounts that were consumed from one shard; several where no single one had enough. */
 export interface ShardPart {
   readonly shard: number;
@@ -68,6 +95,7 @@ export interface LegOutcome {
   readonly link: Link;
   /** Right after the consume, shards summed; of shards it did not touch, as last seen. */
   readonly balancesMilli: readonly number[];
+  readonly periods?: SeenPeriods | undefined;
   /** When the store showed the oldest of them; absent: just now. */
   readonly shownAtMs?: number | undefined;
 }
@@ -82,10 +110,22 @@ export interface Adjustment {
   readonly deltasMilli: readonly number[];
   /** -1 for a refund that makes an acquire void, so that usage does not count it. */
   readonly acquires?: number;
+  /** The periods that were consumed in; absent where no limit has any. */
+  readonly endsMs?: PeriodEnds | undefined;
+}
+
+/** Whether any of it is returned: then it may be repeated under its token. */
+export function isRefund({ deltasMilli }: Adjustment): boolean {
+  return deltasMilli.some((delta) => delta < 0);
 }
 
 /** Returns the adjustments that refund all that was consumed for a leg. */
-export function refundOf(leg: Leg, parts: readonly ShardPart[]): Adjustment[] {
+export function refundOf(
+  leg: Leg,
+  parts: readonly ShardPart[],
+  periods?: SeenPeriods,
+): Adjustment[] {
+  const endsMs = endsOf(periods);
   return parts.map(({ shard, amountsMilli }, at) => ({
     entityId: leg.entityId,
     resource: leg.resource,
@@ -93,6 +133,7 @@ export function refundOf(leg: Leg, parts: readonly ShardPart[]): Adjustment[] {
     config: leg.config,
     deltasMilli: amountsMilli.map((amount) => -amount),
     acquires: at === 0 && amountsMilli.some((amount) => amount > 0) ? -1 : 0,
+    endsMs,
   }));
 }
 

@@ -13,12 +13,14 @@ import type { StoredBucket } from "../../records/bucket-item.ts";
 import { bucketKey, entityKey } from "../../records/keys.ts";
 import type { OperationResult } from "../../records/operation-record.ts";
 import type { RecordContext } from "../../records/record-context.ts";
+import { Adjustments } from "../adjustments.ts";
 import type { BalanceOperation, DeletedBuckets, StoredState } from "../bucket-admin.ts";
 import type {
   BucketCallOptions,
   ConsumeOptions,
   ConsumeResult,
   LinkOptions,
+  SeenBalances,
 } from "../bucket-consumer.ts";
 import type { BucketStore } from "../bucket-store.ts";
 import type { BucketWarning } from "../bucket-warning.ts";
@@ -32,11 +34,12 @@ import {
   linkTests,
   refundOf,
 } from "../leg.ts";
+import { hasPeriods } from "../periods.ts";
 import { BucketOperations } from "./admin/bucket-operations.ts";
 import { BucketStamps } from "./admin/bucket-stamps.ts";
+import { ItemTransfer } from "./admin/item-transfer.ts";
 import { Reconfiguration } from "./admin/reconfiguration.ts";
-import { Adjuster } from "./consume/adjuster.ts";
-import { Adjustments } from "./consume/adjustments.ts";
+import { Adjuster, type Tokens } from "./consume/adjuster.ts";
 import {
   type Answers,
   balancesBefore,
@@ -50,6 +53,7 @@ import type { Orphan } from "./consume/group.ts";
 import { LinkChecks } from "./consume/link-checks.ts";
 import { SlowSteps } from "./consume/slow-steps.ts";
 import type { ConsumeAnswer } from "./consume/step.ts";
+import { periodsIn } from "./plan/period-plan.ts";
 import { balanceAt, balanceOf, decoded } from "./plan/seen-bucket.ts";
 import { BUCKET_EXISTS } from "./plan/write-plan.ts";
 import { Merger } from "./shards/merger.ts";
@@ -87,7 +91,7 @@ export class DistributedBucketStore implements BucketStore {
   readonly #links: LinkChecks;
   readonly #driver: Driver;
   readonly #cascade: Cascade;
-  readonly #adjustments: Adjustments;
+  readonly #adjustments: Adjustments<Tokens>;
   readonly #reconfiguration: Reconfiguration;
   readonly #merger: Merger;
   readonly #closing = new AbortController();
@@ -96,12 +100,13 @@ export class DistributedBucketStore implements BucketStore {
   constructor(context: RecordContext, options: DistributedBucketStoreOptions) {
     this.#context = context;
     this.#options = options;
-    const { timer, ttlMultiplier, writesPerPartition, isSharedWithPython } = options;
+    const { timer, ttlMultiplier, writesPerPartition, isSharedWithPython, periods } = options;
     invariant(
       writesPerPartition === undefined || writesPerPartition === WRITES_PER_PARTITION,
       "the meter in an item counts for 1,000 writes a second",
     );
-    const rules: BucketRules = { ttlMultiplier, writesPerPartition, isSharedWithPython };
+    const traits = { writesPerPartition, isSharedWithPython };
+    const rules: BucketRules = { ...traits, ttlMultiplier, periods };
     this.#items = new BucketItems(context);
     const onRelinked = () => {
       this.#relinks += 1;
@@ -109,15 +114,15 @@ export class DistributedBucketStore implements BucketStore {
     if (isSharedWithPython) {
       this.pythonStamps = new BucketStamps(context, this.#items, this.#shards, onRelinked);
     }
-    this.#operations = new BucketOperations(context, this.#shards);
+    this.#operations = new BucketOperations(context, this.#shards, rules);
     this.#links = new LinkChecks(context, this.#shards, options);
     this.#states = new BucketStates(context, this.#shards, rules);
     const requests = new ShardRequests(context, this.#states, this.#links, rules);
     const splitter = new Splitter(context, this.#shards, this.#links, options);
     const adjuster = new Adjuster(context, this.#states, rules);
     this.#adjustments = new Adjustments(adjuster, { ...options, random: context.random });
-    const onOrphan = ({ leg, parts }: Orphan) => {
-      for (const refund of refundOf(leg, parts)) void this.refund(refund);
+    const onOrphan = ({ leg, parts, periods }: Orphan) => {
+      for (const refund of refundOf(leg, parts, periods)) void this.refund(refund);
     };
     this.#merger = new Merger(context, this.#shards, options);
     const slow = new SlowSteps(this.#states, requests, splitter);
@@ -135,8 +140,14 @@ export class DistributedBucketStore implements BucketStore {
       requests,
       driver: this.#driver,
       adjustments: this.#adjustments,
-      readBalances: (legs, deadline) => this.read(legs, { deadline }),
+      readBalances: async (legs, deadline) => (await this.read(legs, { deadline })).balancesMilli,
     });
+  }
+
+  get transfer(): ItemTransfer {
+    const { isSharedWithPython } = this.#options;
+    const deadline = () => this.#deadline({});
+    return new ItemTransfer(this.#context, { items: this.#items, isSharedWithPython, deadline });
   }
 
   get closed(): AbortSignal {
@@ -167,7 +178,7 @@ export class DistributedBucketStore implements BucketStore {
     const { balancesMilli, firsts } = known;
     if (areComplete(balancesMilli)) {
       const shownAtMs = this.#states.shownAtMs(legs, firsts, nowMs);
-      return refusedBy(legs, balancesMilli, true, firsts, shownAtMs);
+      return refusedBy(legs, balancesMilli, true, firsts, shownAtMs, this.#periodsOf(legs));
     }
     return this.#refuse(legs, balancesMilli, true, this.#deadline(options));
   }
@@ -194,28 +205,25 @@ export class DistributedBucketStore implements BucketStore {
     return this.#adjustments.refund(adjustment, this.#deadline(options));
   }
 
-  async read(
-    legs: readonly Leg[],
-    options: BucketCallOptions = {},
-  ): Promise<readonly (readonly number[])[]> {
+  async read(legs: readonly Leg[], options: BucketCallOptions = {}): Promise<SeenBalances> {
     const { namespaceId, store, clock } = this.#context;
     const deadline = this.#deadline(options);
     const keys = legs.map((leg) => bucketKey(namespaceId, leg.entityId, leg.resource, 0));
     const observes = keys.map(({ PK }) => this.#shards.observe(PK));
     const { timeoutMs } = deadline;
     const items = await store.getMany(keys, { consistent: true, timeoutMs });
-    return Promise.all(
+    const shards = await Promise.all(
       items.map(async (item, at) => {
-        const leg = legs[at] as Leg;
         const first = decoded(item);
         observes[at]?.(first, clock());
-        if (first === undefined) return leg.config.limits.map(({ rate }) => rate.capacityMilli);
-        const shards = await this.#items.shardsOf(first, deadline);
-        return leg.config.limits.map(({ name, rate }) =>
-          Math.min(rate.capacityMilli, total(shards, name, clock()) ?? rate.capacityMilli),
-        );
+        return first === undefined ? [] : this.#items.shardsOf(first, deadline);
       }),
     );
+    const nowMs = clock();
+    return {
+      balancesMilli: legs.map(({ config }, at) => totals(shards[at] ?? [], config, nowMs)),
+      periods: legs.map(({ config }, at) => periodsIn(shards[at] ?? [], config, nowMs)),
+    };
   }
 
   async list(entityId: string, resource?: string): Promise<StoredState[]> {
@@ -316,7 +324,12 @@ export class DistributedBucketStore implements BucketStore {
     const balancesMilli = await this.#fill(legs, known, deadline);
     const firsts = legs.map((leg) => this.#states.of(leg, 0));
     const shownAtMs = this.#states.shownAtMs(legs, firsts, this.#context.clock());
-    return refusedBy(legs, balancesMilli, local, firsts, shownAtMs);
+    return refusedBy(legs, balancesMilli, local, firsts, shownAtMs, this.#periodsOf(legs));
+  }
+
+  /** Returns the periods of legs as this process knows them. */
+  #periodsOf(legs: readonly Leg[]): SeenBalances["periods"] {
+    return legs.map((leg) => this.#states.periodsOf(leg, leg.config));
   }
 
   /**
@@ -333,7 +346,7 @@ export class DistributedBucketStore implements BucketStore {
     const certain = isCertain(legs, known, (leg) => this.#states.isShown(leg));
     let read: readonly (readonly number[])[];
     try {
-      read = await this.read(missing, { deadline });
+      read = (await this.read(missing, { deadline })).balancesMilli;
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable) || !certain) throw error;
       read = missing.map((leg) => this.#states.lastBalances(leg, leg.config).balancesMilli);
@@ -359,6 +372,18 @@ function areComplete(
   known: readonly (readonly number[] | undefined)[],
 ): known is readonly (readonly number[])[] {
   return !known.includes(undefined);
+}
+
+/** Returns the balances of a bucket, at most full where limits refill evenly. */
+function totals(
+  shards: readonly StoredBucket[],
+  { limits }: BucketConfig,
+  nowMs: number,
+): readonly number[] {
+  return limits.map(({ name, rate }) => {
+    const sum = total(shards, name, nowMs) ?? rate.capacityMilli;
+    return hasPeriods(rate) ? sum : Math.min(rate.capacityMilli, sum);
+  });
 }
 
 /** Returns the sum over shards; `undefined` when none has the limit. */

@@ -1,5 +1,7 @@
 /** Traits of a DynamoDB table that buckets depend on, and that other item stores do not have. */
 
+import type { Periods } from "../../domain/periods.ts";
+
 /** Traits of the store that buckets are items of. */
 export interface TableTraits {
   /**
@@ -16,6 +18,8 @@ export interface TableTraits {
 export interface BucketRules extends TableTraits {
   /** An idle bucket is kept this many times its time to fill; 0: without end. */
   readonly ttlMultiplier: number;
+  /** Computes the edges of quotas; those of this Node when absent. */
+  readonly periods?: Periods | undefined;
 }
 
 export const WRITES_PER_PARTITION = 1000;

@@ -1,10 +1,18 @@
 /** A bucket as text in one column or attribute: a short array, as every acquire writes it. */
 
 import type { Rate } from "../../core/bucket.ts";
+import type { PeriodRule } from "../../core/period-rule.ts";
 import { DamagedRecordError } from "../../domain/errors/errors.ts";
 import type { LimitSource } from "../leg.ts";
-import { Bucket, Build, numbersFor } from "./bucket.ts";
-import { type Numbers, STRIDE } from "./limit-numbers.ts";
+import { ruleOf, ruleText } from "../rule-text.ts";
+import { Bucket, type PausedLimit } from "./bucket.ts";
+import { Build } from "./build.ts";
+import { type Numbers, numbersFor, PERIOD_NUMBERS, periodPlace, STRIDE } from "./limit-numbers.ts";
+
+/** The place at which the totals begin among the numbers of a limit. */
+const TOTALS = 3;
+/** Period of all limits whose periods a rule decides. */
+const PERIODS_MS = 1000;
 
 type Row = [
   version: number,
@@ -14,9 +22,24 @@ type Row = [
   limits: LimitRow[],
   usageHour: number,
   events: number,
+  ...paused: PausedRow[],
 ];
 
-/** The numbers are those of `limit-numbers.ts`; a total beyond 2^53 is text. */
+/** A limit that waits for the end of its period. */
+type PausedRow = [
+  name: string,
+  capacityMilli: number,
+  tokensMilli: number,
+  endMs: number,
+  grantedMilli: number,
+  leftMilli: number,
+  rule: string,
+];
+
+/**
+ * The numbers are those of `limit-numbers.ts`; a total beyond 2^53 is text. Those of a period, and
+ * the text of its rule at the end, are in the rows of limits that have periods.
+ */
 type LimitRow = [
   name: string,
   capacityMilli: number,
@@ -26,20 +49,41 @@ type LimitRow = [
 ];
 
 /** Returns the text of a row. Two texts of one bucket are the same to the byte. */
-export function encodeRow({ build, link, usageHour, events, numbers }: Bucket): string {
+export function encodeRow({ build, link, usageHour, events, numbers, paused }: Bucket): string {
   const { version, source, names, rates } = build;
   const parent = link.parentId === undefined ? "null" : JSON.stringify(link.parentId);
   let text = `[${version},"${source}",${link.cascade ? 1 : 0},${parent},[`;
   for (let at = 0; at < names.length; at += 1) {
-    const { capacityMilli, refillMilli, periodMs } = rates[at] as Rate;
+    const { capacityMilli, refillMilli, periodMs, rule } = rates[at] as Rate;
     text += `${at === 0 ? "" : ","}["${names[at]}",${capacityMilli},${refillMilli},${periodMs}`;
     for (let place = at * STRIDE; place < (at + 1) * STRIDE; place += 1) {
       const number = numbers[place] as number | bigint;
       text += typeof number === "bigint" ? `,"${number}"` : `,${number}`;
     }
-    text += "]";
+    text += rule === undefined ? "]" : `,${periodText(numbers, at)},"${ruleText(rule)}"]`;
   }
-  return `${text}],${usageHour},${events}]`;
+  text = `${text}],${usageHour},${events}`;
+  for (const limit of paused) text += `,${JSON.stringify(pausedRow(limit))}`;
+  return `${text}]`;
+}
+
+function periodText(numbers: Readonly<Numbers>, at: number): string {
+  const from = periodPlace(numbers, at * STRIDE);
+  return numbers.slice(from, from + PERIOD_NUMBERS).join(",");
+}
+
+function pausedRow({ name, rate, level }: PausedLimit): PausedRow {
+  const { tokensMilli, endMs, grantedMilli, leftMilli } = level;
+  const numbers = [rate.capacityMilli, tokensMilli, endMs, grantedMilli, leftMilli] as const;
+  return [name, ...numbers, ruleText(rate.rule as PeriodRule)];
+}
+
+function pausedLimit(row: PausedRow): PausedLimit {
+  const [name, capacityMilli, tokensMilli, endMs, grantedMilli, leftMilli, rule] = row;
+  const numbers = [capacityMilli, tokensMilli, endMs, grantedMilli, leftMilli];
+  if (typeof name !== "string" || !numbers.every(Number.isSafeInteger)) throw new Error(`${row}`);
+  const rate = { capacityMilli, refillMilli: 0, periodMs: PERIODS_MS, rule: ruleOf(rule) };
+  return { name, rate, level: { tokensMilli, endMs, grantedMilli, leftMilli } };
 }
 
 /** Reads a row; throws `DamagedRecordError` for one that no version of this library has written. */
@@ -52,19 +96,17 @@ export function decodeRow(text: string, ttl: number | null, where: string): Buck
 }
 
 function decoded(text: string, ttl: number | null): Bucket {
-  const [version, source, cascade, parentId, limits, usageHour, events] = JSON.parse(text) as Row;
+  const [version, source, cascade, parentId, limits, usageHour, events, ...paused] = JSON.parse(
+    text,
+  ) as Row;
   if (![version, usageHour, events].every(Number.isSafeInteger)) throw new Error(text);
   const names = limits.map(([name]) => name);
-  const rates = limits.map(([, capacityMilli, refillMilli, periodMs]) => ({
-    capacityMilli,
-    refillMilli,
-    periodMs,
-  }));
-  const numbers = numbersFor(limits.length);
+  const rates = limits.map(rateIn);
+  const numbers = numbersFor(rates);
   limits.forEach((row, at) => {
     decodeLimit(row, numbers, at);
   });
-  return new Bucket(
+  const bucket = new Bucket(
     new Build(version, source, names, rates),
     { cascade: cascade === 1, parentId: parentId ?? undefined },
     ttl ?? undefined,
@@ -72,15 +114,29 @@ function decoded(text: string, ttl: number | null): Bucket {
     events,
     numbers,
   );
+  if (paused.length > 0) bucket.paused = paused.map(pausedLimit);
+  return bucket;
+}
+
+function rateIn(row: LimitRow): Rate {
+  const [, capacityMilli, refillMilli, periodMs] = row;
+  if (refillMilli !== 0) return { capacityMilli, refillMilli, periodMs };
+  return { capacityMilli, refillMilli, periodMs, rule: ruleOf(String(row.at(-1))) };
 }
 
 function decodeLimit(row: LimitRow, numbers: Numbers, at: number): void {
   const [name, capacityMilli, refillMilli, periodMs, ...stored] = row;
-  const whole = [capacityMilli, refillMilli, periodMs, ...stored.slice(0, STRIDE - 2)];
-  const isWhole = whole.every(Number.isSafeInteger) && stored.length >= STRIDE;
+  const count = refillMilli === 0 ? STRIDE + PERIOD_NUMBERS : STRIDE;
+  const others = [...stored.slice(0, TOTALS), ...stored.slice(STRIDE, count)];
+  const whole = [capacityMilli, refillMilli, periodMs, ...others];
+  const isWhole = whole.every(Number.isSafeInteger) && stored.length >= count;
   if (typeof name !== "string" || !isWhole) throw new Error(String(row));
   for (let offset = 0; offset < STRIDE; offset += 1) {
     const number = stored[offset] as number | string;
     numbers[at * STRIDE + offset] = typeof number === "string" ? BigInt(number) : number;
+  }
+  const from = periodPlace(numbers, at * STRIDE);
+  for (let offset = STRIDE; offset < count; offset += 1) {
+    numbers[from + offset - STRIDE] = stored[offset] as number;
   }
 }

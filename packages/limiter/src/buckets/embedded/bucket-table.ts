@@ -57,9 +57,15 @@ export interface BucketTable {
   wasDeleted(entityId: string): boolean;
   /**
    * Runs the work as one atomic step; it may run again when it was undone. `first` are the rows
-   * that it begins with: a table behind a network reads them together.
+   * that it begins with: a table behind a network reads them together, and runs work
+   * without a result once for a token. In this process the outcome of a step is always known.
    */
-  step<T>(work: () => T, timeoutMs: number | undefined, first?: readonly BucketId[]): Promise<T>;
+  step<T>(
+    work: () => T,
+    timeoutMs: number | undefined,
+    first?: readonly BucketId[],
+    token?: string,
+  ): Promise<T>;
   /** Runs work that only reads; the rows that it begins with are as of one moment. */
   peek<T>(work: () => T, timeoutMs: number | undefined, first?: readonly BucketId[]): Promise<T>;
 }
@@ -76,6 +82,7 @@ export interface OrdinaryTable extends BucketTable {
     request: PlainRequest,
     generation: number,
     ignoresMissing: boolean,
+    totals: boolean,
   ): Outcome | Promise<Outcome | undefined> | undefined;
   /** Adjusts a bucket; false, with nothing done: the adjustment is not ordinary. */
   tryAdjust(adjustment: Adjustment): boolean | Promise<boolean>;

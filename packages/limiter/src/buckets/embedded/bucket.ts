@@ -10,36 +10,44 @@
 import type { Rate } from "../../core/bucket.ts";
 import type { StoredState } from "../bucket-admin.ts";
 import type { LeftOver } from "../bucket-ttl.ts";
-import { type BuiltFrom, sameRate, staleNames } from "../config-match.ts";
+import { kindOf, staleNames } from "../config-match.ts";
 import {
   type BucketConfig,
   effectiveLink,
   type Leg,
-  type LimitSource,
   type Link,
+  type PeriodEnds,
+  type SeenPeriod,
   sameLink,
 } from "../leg.ts";
+import { hasPeriods, type PeriodLevel } from "../periods.ts";
+import { earliestEndMs, isUnused, seenPeriodAt } from "./bucket-periods.ts";
+import { Build } from "./build.ts";
 import {
   changeRate,
   consumeAt,
   consumedAt,
   copyLimit,
   countAt,
+  countLateAt,
   fill,
   heldAt,
+  lateAt,
   markCountedAt,
   type Numbers,
+  numbersFor,
+  openDueAt,
+  periodAtPlace,
   refilledAtMs,
   refundAt,
-  STRIDE,
+  setLevelAt,
+  setPeriodAt,
   uncountedAt,
 } from "./limit-numbers.ts";
 import type { Terms } from "./ordinary-call.ts";
 import type { PendingUsage } from "./usage-book.ts";
 
 const HOUR_MS = 3_600_000;
-/** The map of shared builds is emptied when it has this many. */
-const BUILDS_MAX = 1000;
 
 /** Returns the hours since 1970. */
 export function hourOf(nowMs: number): number {
@@ -51,71 +59,17 @@ export function hourStartMs(hour: number): number {
   return hour * HOUR_MS;
 }
 
-/** The limits that a bucket was built from. Buckets with the same limits share one object. */
-export class Build implements BuiltFrom {
-  readonly version: number;
-  readonly source: LimitSource;
-  readonly names: readonly string[];
-  /** Aligned with `names`. */
-  readonly rates: readonly Rate[];
-
-  constructor(
-    version: number,
-    source: LimitSource,
-    names: readonly string[],
-    rates: readonly Rate[],
-  ) {
-    this.version = version;
-    this.source = source;
-    this.names = names;
-    this.rates = rates;
-  }
-
-  rateOf(limitName: string): Rate | undefined {
-    return this.rates[this.names.indexOf(limitName)];
-  }
-
-  limitNames(): Iterable<string> {
-    return this.names;
-  }
-
-  /** Whether the bucket has exactly the limits of a config, in its order. */
-  isOf({ limits }: Pick<BucketConfig, "limits">): boolean {
-    const { names, rates } = this;
-    return (
-      names.length === limits.length &&
-      limits.every(({ name, rate }, at) => names[at] === name && sameRate(rates[at] as Rate, rate))
-    );
-  }
+/**
+ * A limit with periods that the bucket does not have any more, or has as another kind, until its
+ * period ends: if it comes back before, it goes on with its balance.
+ */
+export interface PausedLimit {
+  readonly name: string;
+  readonly rate: Rate;
+  readonly level: PeriodLevel;
 }
 
-/** Keeps one build for all buckets with the same limits: a table may have a million buckets. */
-export class SharedBuilds {
-  readonly #builds = new Map<string, Build>();
-
-  /** Returns the shared build that is equal; `before`, which most writes leave, where it is. */
-  of(build: Build, before: Build | undefined): Build {
-    if (before !== undefined && (before === build || isSame(before, build))) return before;
-    const text = JSON.stringify(build);
-    const known = this.#builds.get(text);
-    if (known !== undefined) return known;
-    if (this.#builds.size >= BUILDS_MAX) this.#builds.clear();
-    this.#builds.set(text, build);
-    return build;
-  }
-}
-
-function isSame(left: Build, right: Build): boolean {
-  return (
-    left.version === right.version &&
-    left.source === right.source &&
-    left.names.length === right.names.length &&
-    left.names.every(
-      (name, at) =>
-        name === right.names[at] && sameRate(left.rates[at] as Rate, right.rates[at] as Rate),
-    )
-  );
-}
+const NONE_PAUSED: readonly PausedLimit[] = Object.freeze([]);
 
 /** Changed in place: a table hands out copies, and takes over what a step writes. */
 export class Bucket {
@@ -128,6 +82,7 @@ export class Bucket {
   /** Acquires that are not in the snapshots yet. */
   events: number;
   readonly numbers: Numbers;
+  paused: readonly PausedLimit[] = NONE_PAUSED;
   /** The limits that ordinary calls go by, until the slow path writes the bucket again. */
   terms: Terms | undefined = undefined;
   /** Epoch seconds between which calls by the terms may be ordinary. */
@@ -155,7 +110,7 @@ export class Bucket {
     const names = config.limits.map(({ name }) => name);
     const rates = config.limits.map(({ rate }) => rate);
     const build = new Build(config.version, config.source, names, rates);
-    const numbers = numbersFor(rates.length);
+    const numbers = numbersFor(rates);
     rates.forEach((rate, at) => {
       fill(numbers, at, rate, nowMs);
     });
@@ -165,7 +120,39 @@ export class Bucket {
   /** Returns a copy for the slow path, which ordinary calls do not go by. */
   copy(): Bucket {
     const { build, link, ttl, usageHour, events, numbers } = this;
-    return new Bucket(build, link, ttl, usageHour, events, numbers.slice());
+    const copy = new Bucket(build, link, ttl, usageHour, events, numbers.slice());
+    copy.paused = this.paused;
+    return copy;
+  }
+
+  /** Whether a limit of it has periods. */
+  get hasPeriods(): boolean {
+    return this.build.rates.some(hasPeriods);
+  }
+
+  /** Opens the periods of quotas that are due, and ends sessions that are over. */
+  openDue(nowMs: number): void {
+    this.build.rates.forEach((rate, at) => {
+      openDueAt(this.numbers, at, rate, nowMs);
+    });
+  }
+
+  /** Returns the earliest end of a period in force; `Infinity` where none is. */
+  periodsEndMs(nowMs: number): number {
+    return earliestEndMs(this.build.rates, this.numbers, nowMs);
+  }
+
+  /** Returns the periods that some limits are in; `undefined` where none has periods. */
+  periodsOf(
+    { limits }: Pick<BucketConfig, "limits">,
+    nowMs: number,
+  ): readonly (SeenPeriod | undefined)[] | undefined {
+    if (!limits.some(({ rate }) => hasPeriods(rate))) return undefined;
+    return limits.map(({ name, rate }) => {
+      const at = this.build.names.indexOf(name);
+      if (!hasPeriods(rate) || at < 0) return undefined;
+      return seenPeriodAt(this.numbers, at, this.build.rates[at] as Rate, nowMs);
+    });
   }
 
   /** Whether its time is over: then it would be full again, and counts as removed. */
@@ -186,18 +173,54 @@ export class Bucket {
       [...applied, ...kept],
       [...limits.map(({ rate }) => rate), ...kept.map((name) => this.build.rateOf(name) as Rate)],
     );
-    const numbers = numbersFor(build.names.length);
+    const numbers = numbersFor(build.rates);
+    const paused = this.#pausedWith(build, nowMs);
     build.names.forEach((name, at) => {
       const rate = build.rates[at] as Rate;
       const from = names.indexOf(name);
-      if (from < 0) {
-        fill(numbers, at, rate, nowMs);
+      const before = rates[from];
+      if (before !== undefined && kindOf(before) === kindOf(rate)) {
+        copyLimit(this.numbers, from, numbers, at);
+        if (hasPeriods(rate)) {
+          setPeriodAt(numbers, at, periodAtPlace(this.numbers, from));
+          countLateAt(numbers, at, lateAt(this.numbers, from));
+        }
+        if (applied.has(name)) changeRate(numbers, at, before, rate, nowMs);
         return;
       }
-      copyLimit(this.numbers, from, numbers, at);
-      if (applied.has(name)) changeRate(numbers, at, rates[from] as Rate, rate, nowMs);
+      fill(numbers, at, rate, nowMs);
+      if (before !== undefined) this.#replaceKind(numbers, at, rate, from, nowMs);
+      const known = paused.find((limit) => limit.name === name);
+      if (known === undefined || kindOf(known.rate) !== kindOf(rate)) return;
+      setPeriodAt(numbers, at, known.level);
+      changeRate(numbers, at, known.rate, rate, nowMs);
     });
-    return new Bucket(build, this.link, this.ttl, this.usageHour, this.events, numbers);
+    const bucket = new Bucket(build, this.link, this.ttl, this.usageHour, this.events, numbers);
+    const isPaused = ({ name, rate }: PausedLimit) => kindOf(build.rateOf(name)) !== kindOf(rate);
+    bucket.paused = paused.length === 0 ? NONE_PAUSED : paused.filter(isPaused);
+    return bucket;
+  }
+
+  /** Starts a limit of another kind in place of one: nothing is granted that was not there. */
+  #replaceKind(numbers: Numbers, at: number, rate: Rate, from: number, nowMs: number): void {
+    const heldMilli = Math.max(0, this.balanceMilli(from, nowMs));
+    const level = { tokensMilli: heldMilli, refilledAtMs: nowMs, remainder: 0 };
+    const isLess = !hasPeriods(rate) && heldMilli < rate.capacityMilli;
+    if (isLess) setLevelAt(numbers, at, level);
+    countAt(numbers, at, consumedAt(this.numbers, from));
+  }
+
+  /** Returns the limits that wait for their period to end, once the bucket has other limits. */
+  #pausedWith(build: Build, nowMs: number): readonly PausedLimit[] {
+    const { names, rates } = this.build;
+    const paused = this.paused.filter(({ level }) => nowMs < level.endMs);
+    rates.forEach((rate, at) => {
+      const name = names[at] as string;
+      if (!hasPeriods(rate) || kindOf(build.rateOf(name)) === kindOf(rate)) return;
+      const level = periodAtPlace(this.numbers, at);
+      if (nowMs < level.endMs) paused.push({ name, rate, level });
+    });
+    return paused;
   }
 
   /** Returns the balance of a limit in milli-tokens. */
@@ -215,29 +238,43 @@ export class Bucket {
 
   /**
    * Consumes amounts that are aligned with the limits of a config, without a check; a negative one
-   * is refunded. Under bypass they are only counted.
+   * is refunded. Under bypass they are only counted. `fromEndsMs`: the ends of the periods that
+   * were consumed in before.
    */
-  consume(config: BucketConfig, amountsMilli: readonly number[], nowMs: number): void {
+  consume(
+    config: BucketConfig,
+    amountsMilli: readonly number[],
+    nowMs: number,
+    fromEndsMs?: PeriodEnds,
+  ): void {
     const { numbers } = this;
     config.limits.forEach(({ name }, index) => {
       const amount = amountsMilli[index] ?? 0;
       const at = this.build.names.indexOf(name);
       if (at < 0 || amount === 0) return;
+      const rate = this.build.rates[at] as Rate;
+      const fromEndMs = fromEndsMs?.[index];
       if (config.bypass === true) countAt(numbers, at, amount);
-      else if (amount < 0) refundAt(numbers, at, -amount);
+      else if (amount < 0) refundAt(numbers, at, rate, -amount, fromEndMs);
       else {
-        const rate = this.build.rates[at] as Rate;
         consumeAt(numbers, at, rate, heldAt(numbers, at, rate, nowMs), amount, nowMs);
+        const isLate = fromEndMs !== undefined && fromEndMs < periodAtPlace(numbers, at).endMs;
+        if (isLate) countLateAt(numbers, at, amount);
       }
     });
   }
 
   /** Returns what is left of every limit, by which a time to live is chosen. */
   left(nowMs: number): readonly LeftOver[] {
-    return this.build.rates.map((rate, at) => ({
-      rate,
-      balanceMilli: this.balanceMilli(at, nowMs),
-    }));
+    const left: LeftOver[] = this.build.rates.map((rate, at) => {
+      const balanceMilli = this.balanceMilli(at, nowMs);
+      if (!hasPeriods(rate)) return { rate, balanceMilli };
+      return { rate, balanceMilli, endMs: periodAtPlace(this.numbers, at).endMs };
+    });
+    for (const { rate, level } of this.paused) {
+      left.push({ rate, balanceMilli: level.tokensMilli, endMs: level.endMs });
+    }
+    return left;
   }
 
   /** Returns the usage that is not in the snapshots yet; `undefined` when there is none. */
@@ -262,8 +299,11 @@ export class Bucket {
 
   /** Whether a new bucket would hold just as much of every limit. */
   isFull(nowMs: number): boolean {
-    return this.build.rates.every(
-      ({ capacityMilli }, at) => this.balanceMilli(at, nowMs) >= capacityMilli,
+    if (this.paused.length > 0) return false;
+    return this.build.rates.every((rate, at) =>
+      hasPeriods(rate)
+        ? isUnused(periodAtPlace(this.numbers, at), rate, nowMs)
+        : this.balanceMilli(at, nowMs) >= rate.capacityMilli,
     );
   }
 
@@ -277,7 +317,8 @@ export class Bucket {
   states(entityId: string, resource: string, nowMs: number): StoredState[] {
     const { numbers } = this;
     return this.build.names.map((limitName, at) => {
-      const { capacityMilli, refillMilli, periodMs } = this.build.rates[at] as Rate;
+      const rate = this.build.rates[at] as Rate;
+      const { capacityMilli, refillMilli, periodMs } = rate;
       return {
         entityId,
         resource,
@@ -290,14 +331,12 @@ export class Bucket {
         balanceMilli: this.balanceMilli(at, nowMs),
         consumedMilli: consumedAt(numbers, at),
         refilledAtMs: refilledAtMs(numbers, at),
+        ...(hasPeriods(rate)
+          ? { rule: rate.rule, period: seenPeriodAt(numbers, at, rate, nowMs) }
+          : {}),
       };
     });
   }
-}
-
-/** Returns an array of exactly the size needed: one that grows reserves room for more. */
-export function numbersFor(limits: number): Numbers {
-  return new Array<number>(limits * STRIDE);
 }
 
 /** Returns the links of all buckets when one is not the link that its leg was made from. */

@@ -4,9 +4,9 @@ import { type Random, systemRandom } from "../../base/random.ts";
 import { type Clock, systemTimer, type Timer } from "../../base/time.ts";
 import type { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import type { OperationResult } from "../../records/operation-record.ts";
-import type { UncountedUsage } from "../../records/usage/usage.ts";
 import type { BalanceOperation, DeletedBuckets, StoredState } from "../bucket-admin.ts";
 import type {
+  AdjustOptions,
   BucketCallOptions,
   ConsumeOptions,
   ConsumeResult,
@@ -14,6 +14,7 @@ import type {
   LinkOptions,
   Outcome,
   PlainRequest,
+  SeenBalances,
 } from "../bucket-consumer.ts";
 import type { BucketStore } from "../bucket-store.ts";
 import { bucketTtl } from "../bucket-ttl.ts";
@@ -21,11 +22,13 @@ import type { RefundWarning } from "../bucket-warning.ts";
 import { appliesAnyway, matchConfig } from "../config-match.ts";
 import { LaterRefunds } from "../later-refunds.ts";
 import type { Adjustment, BucketConfig, Leg, LegOutcome, Link } from "../leg.ts";
-import { effectiveLink, fits, overdrawnOf } from "../leg.ts";
+import { consumes, effectiveLink, fits, overdrawnOf, UNLINKED } from "../leg.ts";
 import { Bucket, changedLinks, hourOf } from "./bucket.ts";
-import type { BucketId, BucketRow, BucketTable, OrdinaryTable } from "./bucket-table.ts";
+import type { BucketId, BucketTable, OrdinaryTable } from "./bucket-table.ts";
+import { EmbeddedTransfer, resourcesIn } from "./embedded-transfer.ts";
 import { SharedTerms } from "./ordinary-call.ts";
 import { operateRow } from "./row-operation.ts";
+import { UncountedRows } from "./uncounted-rows.ts";
 
 export interface EmbeddedBucketStoreOptions {
   readonly clock: Clock;
@@ -57,7 +60,7 @@ export class EmbeddedBucketStore implements BucketStore {
   readonly #clock: Clock;
   readonly #ttlMultiplier: number;
   readonly #later: LaterRefunds;
-  readonly uncountedUsage: UncountedUsage = { count: (scope) => this.#countUsage(scope) };
+  readonly uncountedUsage: UncountedRows;
   readonly #closing = new AbortController();
   #relinks = 0;
   /** Only a table that decides ordinary calls has terms for them. */
@@ -65,6 +68,7 @@ export class EmbeddedBucketStore implements BucketStore {
 
   constructor(table: BucketTable, options: EmbeddedBucketStoreOptions) {
     this.#table = table;
+    this.uncountedUsage = new UncountedRows(table);
     this.#clock = options.clock;
     this.#ttlMultiplier = options.ttlMultiplier;
     const { ordinaryTable, ttlMultiplier } = options;
@@ -75,6 +79,10 @@ export class EmbeddedBucketStore implements BucketStore {
     // No token identifies the write, so it cannot be found out whether it was made.
     const mayRepeat = ({ nothingWritten }: RateLimiterUnavailable) => nothingWritten;
     this.#later = new LaterRefunds({ timer, random, mayRepeat, onWarning });
+  }
+
+  get transfer(): EmbeddedTransfer {
+    return new EmbeddedTransfer(this.#table);
   }
 
   get closed(): AbortSignal {
@@ -89,8 +97,9 @@ export class EmbeddedBucketStore implements BucketStore {
     request: PlainRequest,
     generation: number,
     ignoresMissing: boolean,
+    totals: boolean,
   ): Outcome | Promise<Outcome | undefined> | undefined {
-    return this.#ordinaryTable?.tryConsume(request, generation, ignoresMissing);
+    return this.#ordinaryTable?.tryConsume(request, generation, ignoresMissing, totals);
   }
 
   async linkOf(
@@ -111,7 +120,7 @@ export class EmbeddedBucketStore implements BucketStore {
     return this.#table.step(work, options.deadline?.timeoutMs, legs);
   }
 
-  adjust(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> | undefined {
+  adjust(adjustment: Adjustment, options: AdjustOptions = {}): Promise<void> | undefined {
     const isDone = this.#tryAdjust(adjustment);
     if (isDone === true) return undefined;
     return isDone === false
@@ -125,20 +134,14 @@ export class EmbeddedBucketStore implements BucketStore {
     });
   }
 
-  read(
-    legs: readonly Leg[],
-    options: BucketCallOptions = {},
-  ): Promise<readonly (readonly number[])[]> {
+  read(legs: readonly Leg[], options: BucketCallOptions = {}): Promise<SeenBalances> {
     const work = () => {
       const now = this.#clock();
-      return legs.map((leg) => {
-        const bucket = this.#alive(leg, now);
-        // A peek shows what an acquire would find, so the limits of the call apply here too.
-        if (bucket === undefined) return leg.config.limits.map(({ rate }) => rate.capacityMilli);
-        const applies = matchConfig(bucket.build, leg.config) === "apply";
-        const seen = applies ? bucket.withConfig(leg.config, now) : bucket;
-        return seen.balancesOf(leg.config, now);
-      });
+      return seenIn(
+        legs.map((leg) => this.#peeked(leg, now)),
+        legs,
+        now,
+      );
     };
     return this.#table.peek(work, options.deadline?.timeoutMs, legs);
   }
@@ -167,14 +170,7 @@ export class EmbeddedBucketStore implements BucketStore {
   }
 
   async *listAll(): AsyncGenerator<StoredState> {
-    let after: string | undefined;
-    for (;;) {
-      const from = after;
-      const resources = await this.#table.peek(() => this.#table.resources(from), undefined);
-      if (resources.length === 0) return;
-      for (const resource of resources) yield* this.listResource(resource);
-      after = resources.at(-1);
-    }
+    for await (const resource of resourcesIn(this.#table)) yield* this.listResource(resource);
   }
 
   reconfigure(entityId: string, resource: string, config: BucketConfig): Promise<void> {
@@ -230,67 +226,40 @@ export class EmbeddedBucketStore implements BucketStore {
     await this.#later.idle();
   }
 
-  /** Counts the usage that is still in the rows, whichever process has left it there. */
-  async #countUsage(scope: { entityId?: string; resource?: string }): Promise<void> {
-    const { entityId, resource } = scope;
-    if (entityId !== undefined) {
-      await this.#countRows(() => {
-        const rows = this.#table.ofEntity(entityId, true);
-        return rows.filter((row) => resource === undefined || row.resource === resource);
-      });
-    } else if (resource !== undefined) {
-      let after: string | undefined;
-      do {
-        const from = after;
-        after = await this.#countRows(() => this.#table.ofResource(resource, from, true));
-      } while (after !== undefined);
-    }
-  }
-
-  /** Counts the usage of some rows in one step; returns the entity of the last, if any. */
-  #countRows(read: () => readonly BucketRow[]): Promise<string | undefined> {
-    return this.#table.step(() => {
-      const rows = read();
-      for (const { entityId, resource, bucket } of rows) {
-        const usage = bucket.pendingUsage();
-        if (usage === undefined) continue;
-        this.#table.countUsage(entityId, resource, usage);
-        bucket.markCounted(bucket.usageHour);
-        this.#table.set(entityId, resource, bucket);
-      }
-      return rows.at(-1)?.entityId;
-    }, undefined);
-  }
-
   #tryAdjust(adjustment: Adjustment): boolean | Promise<boolean> {
     try {
       return this.#ordinaryTable?.tryAdjust(adjustment) ?? false;
     } catch {
-      // The store was closed; the slow path reports it.
-      return false;
+      return false; // The store was closed; the slow path reports it.
     }
   }
 
-  #adjust(adjustment: Adjustment, options: BucketCallOptions): Promise<void> {
-    const { entityId, resource, config, deltasMilli, acquires = 0 } = adjustment;
+  #adjust(adjustment: Adjustment, options: AdjustOptions): Promise<void> {
+    const { entityId, resource, config, deltasMilli, acquires = 0, endsMs } = adjustment;
     const work = () => {
       const now = this.#clock();
       const stored = this.#table.get(entityId, resource);
       const bucket = alive(stored, now) ?? this.#outlived(adjustment, now);
       if (bucket === undefined) return;
       this.#countBefore(adjustment, stored, bucket, now);
-      bucket.consume(config, deltasMilli, now);
+      bucket.consume(config, deltasMilli, now, endsMs);
       bucket.events += acquires;
       this.#write(adjustment, bucket, config, now, false);
     };
-    return this.#table.step(work, options.deadline?.timeoutMs, [adjustment]);
+    return this.#table.step(work, options.deadline?.timeoutMs, [adjustment], options.token);
   }
 
   /** Returns a full bucket in place of an expired one; `undefined` when nothing is consumed. */
   #outlived({ entityId, config, deltasMilli }: Adjustment, now: number): Bucket | undefined {
-    const consumes = deltasMilli.some((delta) => delta > 0);
-    if (!consumes || this.#table.wasDeleted(entityId)) return undefined;
+    if (!consumes(deltasMilli) || this.#table.wasDeleted(entityId)) return undefined;
     return Bucket.full(config, this.#table.recordedLink(entityId), now);
+  }
+
+  /** Returns the bucket that an acquire would find, with the limits of its call. */
+  #peeked({ entityId, resource, config }: Leg, now: number): Bucket {
+    const bucket = this.#alive({ entityId, resource }, now);
+    if (bucket === undefined) return Bucket.full(config, UNLINKED, now);
+    return matchConfig(bucket.build, config) === "apply" ? bucket.withConfig(config, now) : bucket;
   }
 
   #alive({ entityId, resource }: BucketId, now: number): Bucket | undefined {
@@ -323,7 +292,12 @@ export class EmbeddedBucketStore implements BucketStore {
     }
     const links = changedLinks(drafts);
     if (links !== undefined) return { outcome: "relinked", links };
-    const balancesMilli = drafts.map(({ leg, bucket }) => bucket.balancesOf(leg.config, now));
+    const seen = seenIn(
+      drafts.map(({ bucket }) => bucket),
+      legs,
+      now,
+    );
+    const { balancesMilli, periods } = seen;
     const isGranted = legs.every(({ config, amountsMilli }, at) =>
       fits(config, amountsMilli, balancesMilli[at] as readonly number[]),
     );
@@ -336,7 +310,7 @@ export class EmbeddedBucketStore implements BucketStore {
       this.#countBefore(leg, stored, bucket, now);
       this.#write(leg, bucket, leg.config, now, false);
     }
-    return { outcome: "refused", balancesMilli, local: false };
+    return { outcome: "refused", balancesMilli, periods, local: false };
   }
 
   /** Returns the bucket that a leg would consume from; `undefined`: its limits are outdated. */
@@ -350,6 +324,7 @@ export class EmbeddedBucketStore implements BucketStore {
     }
     const match = matchConfig(live.build, config);
     if (match === "outdated") return undefined;
+    live.openDue(now);
     const bucket = match === "apply" ? live.withConfig(config, now) : live;
     return { leg, stored, bucket, isNew: false };
   }
@@ -362,7 +337,7 @@ export class EmbeddedBucketStore implements BucketStore {
     const { entityId, resource, config, amountsMilli } = leg;
     this.#countBefore(leg, stored, bucket, now);
     bucket.consume(config, amountsMilli, now);
-    if (amountsMilli.some((amount) => amount > 0)) bucket.events += 1;
+    if (consumes(amountsMilli)) bucket.events += 1;
     this.#write(leg, bucket, config, now, isNew, known);
     const balancesMilli = bucket.balancesOf(config, now);
     const overdrawn = overdrawnOf(config, amountsMilli, balancesMilli);
@@ -371,7 +346,8 @@ export class EmbeddedBucketStore implements BucketStore {
       this.#table.countUsage(entityId, resource, usage);
     }
     const link = effectiveLink(bucket.link, config.cascade);
-    return { parts: [{ shard: 0, amountsMilli }], link, balancesMilli };
+    const periods = bucket.periodsOf(config, now);
+    return { parts: [{ shard: 0, amountsMilli }], link, balancesMilli, periods };
   }
 
   #write(
@@ -384,9 +360,18 @@ export class EmbeddedBucketStore implements BucketStore {
   ): void {
     const rule = { multiplier: this.#ttlMultiplier, source: config.source, isNew };
     bucket.ttl = bucketTtl(bucket.ttl, rule, bucket.left(now), now);
-    if (known !== undefined) this.#terms?.agree(bucket, config, known);
+    if (known !== undefined) this.#terms?.agree(bucket, config, known, now);
     this.#table.set(entityId, resource, bucket);
   }
+}
+
+/** Returns the balances and periods of buckets, aligned with the legs of a call. */
+function seenIn(buckets: readonly Bucket[], legs: readonly Leg[], now: number): SeenBalances {
+  const balancesMilli = buckets.map((bucket, at) =>
+    bucket.balancesOf((legs[at] as Leg).config, now),
+  );
+  const periods = buckets.map((bucket, at) => bucket.periodsOf((legs[at] as Leg).config, now));
+  return { balancesMilli, periods };
 }
 
 /** Returns the bucket unless its time is over. */

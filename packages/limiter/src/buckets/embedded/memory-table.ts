@@ -3,8 +3,9 @@
 import type { Clock } from "../../base/time.ts";
 import type { PlainRequest } from "../bucket-consumer.ts";
 import type { Adjustment, Link } from "../leg.ts";
-import { type Bucket, SharedBuilds } from "./bucket.ts";
+import type { Bucket } from "./bucket.ts";
 import type { BucketRow, OrdinaryTable } from "./bucket-table.ts";
+import { SharedBuilds } from "./build.ts";
 import {
   adjustOne,
   cascades,
@@ -86,15 +87,16 @@ export class MemoryBucketTable implements OrdinaryTable {
     request: PlainRequest,
     generation: number,
     ignoresMissing: boolean,
+    totals: boolean,
   ): OrdinaryOutcome | undefined {
     const { entityId, resource, limits } = request;
     const bucket = this.#bucket(entityId, resource);
     if (bucket === undefined) return undefined;
     this.#refuseClosed();
     const nowMs = this.#clock();
-    if (!isOrdinary(bucket, limits, generation, nowMs)) return undefined;
+    if (!isOrdinary(bucket, limits, totals, generation, nowMs)) return undefined;
     const outcome = cascades(bucket)
-      ? this.#consumeChain(bucket, request, generation, ignoresMissing, nowMs)
+      ? this.#consumeChain(bucket, request, generation, ignoresMissing, totals, nowMs)
       : consumeOne(bucket, request, ignoresMissing, nowMs);
     this.#consumes += 1;
     // After the consume: a full bucket may be removed here, and this one is not full any more.
@@ -108,6 +110,7 @@ export class MemoryBucketTable implements OrdinaryTable {
     request: PlainRequest,
     generation: number,
     ignoresMissing: boolean,
+    totals: boolean,
     nowMs: number,
   ): OrdinaryOutcome | undefined {
     const { resource, limits } = request;
@@ -116,8 +119,8 @@ export class MemoryBucketTable implements OrdinaryTable {
       // Stored limits of an ancestor come before those of a call.
       const isKnown =
         bucket !== undefined &&
-        (isOrdinary(bucket, undefined, generation, nowMs) ||
-          isOrdinary(bucket, limits, generation, nowMs));
+        (isOrdinary(bucket, undefined, totals, generation, nowMs) ||
+          isOrdinary(bucket, limits, totals, generation, nowMs));
       return isKnown ? bucket : undefined;
     });
   }

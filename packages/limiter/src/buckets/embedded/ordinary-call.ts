@@ -25,8 +25,10 @@ import {
   type Leg,
   type LegOutcome,
   type Link,
+  type SeenPeriods,
   softNames,
 } from "../leg.ts";
+import { hasPeriods } from "../periods.ts";
 import { type Bucket, hourStartMs } from "./bucket.ts";
 import { consumeAt, heldAt, isOrdinaryAt, refundAt } from "./limit-numbers.ts";
 
@@ -37,13 +39,17 @@ export interface Terms {
   readonly given: readonly Limit[] | undefined;
   /** The generation of the limit cache that the limits are of. */
   readonly generation: number;
+  /** No entity of the call has a total: calls that count totals may go by these terms. */
+  readonly withoutTotals: boolean;
   /** Seconds: a time to live that is at least so far off stays; negative: there is none. */
   readonly keepSeconds: number;
+  /** Whether a limit has periods. */
+  readonly hasPeriods: boolean;
 }
 
 function termsOf(
   config: BucketConfig,
-  generation: number,
+  { generation, withoutTotals }: Agreed,
   ttlMultiplier: number,
 ): Terms | undefined {
   const { limits, source } = config;
@@ -53,9 +59,13 @@ function termsOf(
     config,
     given: source === "override" ? limits : undefined,
     generation,
+    withoutTotals,
     keepSeconds: ttlKeptSeconds(rates, ttlMultiplier, source) ?? -1,
+    hasPeriods: rates.some(hasPeriods),
   };
 }
+
+type Agreed = Pick<KnownLimits, "generation" | "withoutTotals">;
 
 /** Makes terms, and shares them: most calls are by the same limits as the call before. */
 export class SharedTerms {
@@ -70,22 +80,25 @@ export class SharedTerms {
   }
 
   /** Lets the next calls by these limits be ordinary for a bucket, if they can be. */
-  agree(bucket: Bucket, config: BucketConfig, { generation, untilMs }: KnownLimits): void {
-    const terms = this.of(config, generation);
-    const endMs = this.#isShared ? untilMs : Number.POSITIVE_INFINITY;
-    if (terms !== undefined) agree(bucket, terms, endMs);
+  agree(bucket: Bucket, config: BucketConfig, known: KnownLimits, nowMs: number): void {
+    const terms = this.of(config, known);
+    const endMs = this.#isShared ? known.untilMs : Number.POSITIVE_INFINITY;
+    if (terms === undefined) return;
+    const periodsEndMs = terms.hasPeriods ? bucket.periodsEndMs(nowMs) : endMs;
+    agree(bucket, terms, Math.min(endMs, periodsEndMs));
   }
 
   /** Returns the terms of a config; `undefined` when calls by it are never ordinary. */
-  of(config: BucketConfig, generation: number): Terms | undefined {
+  of(config: BucketConfig, known: Agreed): Terms | undefined {
     const latest = this.#latest;
     const isSame =
-      latest?.generation === generation &&
+      latest?.generation === known.generation &&
+      latest.withoutTotals === known.withoutTotals &&
       latest.config.limits === config.limits &&
       latest.config.version === config.version &&
       latest.config.source === config.source &&
       !isSpecial(config);
-    if (!isSame) this.#latest = termsOf(config, generation, this.#ttlMultiplier);
+    if (!isSame) this.#latest = termsOf(config, known, this.#ttlMultiplier);
     return this.#latest;
   }
 }
@@ -114,11 +127,13 @@ export function agree(bucket: Bucket, terms: Terms, untilMs: number): void {
 export function isOrdinary(
   { terms, ordinaryFrom, ordinaryUntil }: Bucket,
   limits: readonly Limit[] | undefined,
+  totals: boolean,
   generation: number,
   nowMs: number,
 ): boolean {
   return (
     terms !== undefined &&
+    (!totals || terms.withoutTotals) &&
     terms.generation === generation &&
     terms.given === limits &&
     nowMs >= ordinaryFrom * 1000 &&
@@ -136,6 +151,7 @@ export class OrdinaryOutcome implements Outcome {
   declare readonly link: Link;
   /** Milli-tokens: the amount of each limit, then what each has left, or has where refused. */
   declare readonly milli: number[];
+  declare readonly seenPeriods: SeenPeriods | undefined;
   /** The parts of the ancestors that the entity cascades to. */
   declare above: readonly OrdinaryOutcome[];
 
@@ -146,6 +162,7 @@ export class OrdinaryOutcome implements Outcome {
     config: BucketConfig,
     link: Link,
     milli: number[],
+    seenPeriods: SeenPeriods | undefined,
   ) {
     this.granted = granted;
     this.entityId = entityId;
@@ -153,6 +170,7 @@ export class OrdinaryOutcome implements Outcome {
     this.config = config;
     this.link = link;
     this.milli = milli;
+    this.seenPeriods = seenPeriods;
     this.above = NONE;
   }
 
@@ -166,7 +184,7 @@ export class OrdinaryOutcome implements Outcome {
   get outcomes(): readonly LegOutcome[] {
     const { link, above } = this;
     const parts = [{ shard: 0, amountsMilli: this.#amountsMilli() }];
-    const own = { parts, link, balancesMilli: this.#leftMilli() };
+    const own = { parts, link, balancesMilli: this.#leftMilli(), periods: this.seenPeriods };
     return above === NONE ? [own] : [own, ...above.flatMap(({ outcomes }) => outcomes)];
   }
 
@@ -174,6 +192,13 @@ export class OrdinaryOutcome implements Outcome {
     const { above } = this;
     const own = this.#leftMilli();
     return above === NONE ? [own] : [own, ...above.flatMap((each) => each.balancesMilli)];
+  }
+
+  get periods(): readonly (SeenPeriods | undefined)[] {
+    const { above } = this;
+    return above === NONE
+      ? [this.seenPeriods]
+      : [this.seenPeriods, ...above.flatMap((each) => each.periods)];
   }
 
   #amountsMilli(): readonly number[] {
@@ -248,13 +273,14 @@ export function consumeChain(
 
 /** Returns the outcome of a consume with the balances as they are, and changes nothing. */
 function evaluate(
-  { terms, build, numbers, link }: Bucket,
+  bucket: Bucket,
   entityId: string,
   resource: string,
   consume: PlainRequest["consume"],
   ignoresMissing: boolean,
   nowMs: number,
 ): OrdinaryOutcome | undefined {
+  const { terms, build, numbers, link } = bucket;
   if (terms === undefined || !isLiteral(consume)) return undefined;
   const { names, rates } = build;
   const count = names.length;
@@ -269,14 +295,17 @@ function evaluate(
       amount = given;
       unknown -= 1;
     }
-    if (!isAmount(amount) || !isOrdinaryAt(numbers, at, nowMs)) return undefined;
-    const held = heldAt(numbers, at, rates[at] as Rate, nowMs);
+    const rate = rates[at] as Rate;
+    if (!isAmount(amount) || !isOrdinaryAt(numbers, at, rate, amount, nowMs)) return undefined;
+    const held = heldAt(numbers, at, rate, nowMs);
     if (amount * 1000 > held) granted = false;
     milli[at] = amount * 1000;
     milli[count + at] = held;
   }
   if (unknown !== 0 && !(ignoresMissing && mayPassOver(consume, terms))) return undefined;
-  return new OrdinaryOutcome(granted, entityId, resource, terms.config, link, milli);
+  const { config } = terms;
+  const periods = terms.hasPeriods ? bucket.periodsOf(config, nowMs) : undefined;
+  return new OrdinaryOutcome(granted, entityId, resource, config, link, milli, periods);
 }
 
 /** Consumes the amounts that `evaluate` granted at the same time, and notes what is left. */
@@ -300,17 +329,17 @@ function subtract(bucket: Bucket, { milli }: OrdinaryOutcome, nowMs: number): vo
  */
 export function adjustOne(
   bucket: Bucket,
-  { config, deltasMilli, acquires = 0 }: Adjustment,
+  { config, deltasMilli, acquires = 0, endsMs }: Adjustment,
   nowMs: number,
 ): boolean {
   const { terms, numbers, build } = bucket;
   if (terms?.config.limits !== config.limits || config.bypass === true) return false;
-  if (!isOrdinary(bucket, terms.given, terms.generation, nowMs)) return false;
+  if (!isOrdinary(bucket, terms.given, false, terms.generation, nowMs)) return false;
   if (!canAdjust(bucket, deltasMilli, nowMs)) return false;
   for (let at = 0; at < build.rates.length; at += 1) {
     const rate = build.rates[at] as Rate;
     const delta = deltasMilli[at] ?? 0;
-    if (delta < 0) refundAt(numbers, at, -delta);
+    if (delta < 0) refundAt(numbers, at, rate, -delta, endsMs?.[at]);
     else if (delta > 0) {
       consumeAt(numbers, at, rate, heldAt(numbers, at, rate, nowMs), delta, nowMs);
     }
@@ -327,8 +356,9 @@ function canAdjust(
   for (let at = 0; at < build.rates.length; at += 1) {
     const delta = deltasMilli[at] ?? 0;
     if (delta === 0) continue;
-    if (!isOrdinaryAt(numbers, at, nowMs)) return false;
-    if (delta > heldAt(numbers, at, build.rates[at] as Rate, nowMs)) return false;
+    const rate = build.rates[at] as Rate;
+    if (!isOrdinaryAt(numbers, at, rate, delta, nowMs)) return false;
+    if (delta > heldAt(numbers, at, rate, nowMs)) return false;
   }
   return true;
 }

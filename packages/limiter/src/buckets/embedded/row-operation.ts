@@ -38,11 +38,8 @@ export function operateRow(
   row?.build.names.forEach((name, at) => {
     const addition = operation.additionOf(name);
     if (addition === undefined) return;
-    const { capacityMilli } = row.build.rates[at] as Rate;
-    const room = capacityMilli - row.balanceMilli(at, nowMs);
-    const added = Math.max(0, Math.min(addition, room));
+    const added = addTokens(row.numbers, at, row.build.rates[at] as Rate, addition, nowMs);
     amounts[name] = Math.floor(added / 1000);
-    addTokens(row.numbers, at, added);
   });
   const result = { shards: row === undefined ? 0 : 1, amounts };
   for (const item of operation.recordsOf(result, { incarnation, nowMs })) {

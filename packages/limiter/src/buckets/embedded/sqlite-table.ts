@@ -6,9 +6,10 @@ import { DamagedRecordError } from "../../domain/errors/errors.ts";
 import type { SqliteDatabase } from "../../storage/sqlite/database.ts";
 import type { PlainRequest } from "../bucket-consumer.ts";
 import type { Adjustment, Link } from "../leg.ts";
-import { type Bucket, SharedBuilds } from "./bucket.ts";
+import type { Bucket } from "./bucket.ts";
 import { decodeRow, encodeRow } from "./bucket-row.ts";
 import type { BucketRow, OrdinaryTable } from "./bucket-table.ts";
+import { SharedBuilds } from "./build.ts";
 import { CombinedChanges, type Decided, type RowGroup } from "./combined-changes.ts";
 import {
   adjustOne,
@@ -141,13 +142,14 @@ export class SqliteBucketTable implements OrdinaryTable {
     request: PlainRequest,
     generation: number,
     ignoresMissing: boolean,
+    totals: boolean,
   ): OrdinaryOutcome | Promise<OrdinaryOutcome | undefined> | undefined {
     const { entityId, resource, limits } = request;
     const row = this.#cached.get(nameOf(entityId, resource));
     if (row === undefined || this.#isSweepDue()) return undefined;
     const nowMs = this.#clock();
     // Several rows need a transaction.
-    if (cascades(row.bucket) || !isOrdinary(row.bucket, limits, generation, nowMs)) {
+    if (cascades(row.bucket) || !isOrdinary(row.bucket, limits, totals, generation, nowMs)) {
       return undefined;
     }
     const outcome = consumeOne(row.bucket, request, ignoresMissing, nowMs);

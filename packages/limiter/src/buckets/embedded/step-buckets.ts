@@ -10,10 +10,11 @@ import { invariant } from "../../domain/check.ts";
 import { DamagedRecordError } from "../../domain/errors/errors.ts";
 import { usageKey, usageWindow } from "../../records/usage/usage-item.ts";
 import { applyChange } from "../../storage/evaluate.ts";
-import { type Item, type Key, keyOf } from "../../storage/item.ts";
+import { type Item, type Key, keyOf, type Value } from "../../storage/item.ts";
 import type { PageRange } from "../../storage/item-table.ts";
 import { halfOpenRange } from "../../storage/sort-range.ts";
 import type { ListedRows, StepOptions, StepTable } from "../../storage/step-table.ts";
+import { WARM_ROW, type WarmRow } from "../../storage/warm-buckets.ts";
 import type { Link } from "../leg.ts";
 import type { Bucket } from "./bucket.ts";
 import { decodeRow, encodeRow } from "./bucket-row.ts";
@@ -21,6 +22,7 @@ import type { BucketId, BucketRow, BucketTable } from "./bucket-table.ts";
 import type { StepItems } from "./row-operation.ts";
 import { SweepClock } from "./sweep-clock.ts";
 import type { CountUsage, PendingUsage, SnapshotItems, StepEvents } from "./usage-book.ts";
+import { applyWarmRow, warmRowOf } from "./warm-row.ts";
 
 /** Rows of a list that are read together, and then compared together. */
 const PAGE = 25;
@@ -102,6 +104,8 @@ export interface StepBucketsOptions {
   readonly countUsage: CountUsage;
   readonly recordedLink: (entityId: string) => Link;
   readonly wasDeleted: (entityId: string) => boolean;
+  /** The multiplier by which times to live are kept, for a server that decides warm calls. */
+  readonly warmTtlMultiplier?: number | undefined;
 }
 
 export class StepBuckets implements BucketTable {
@@ -113,6 +117,7 @@ export class StepBuckets implements BucketTable {
   readonly #running: RunningStep;
   readonly #countUsage: CountUsage;
   readonly #sweepClock: SweepClock;
+  readonly #warmTtlMultiplier: number | undefined;
   #stepCount = 0;
 
   constructor(options: StepBucketsOptions) {
@@ -124,6 +129,7 @@ export class StepBuckets implements BucketTable {
     this.#running = options.running;
     this.#countUsage = options.countUsage;
     this.#sweepClock = new SweepClock(options.clock);
+    this.#warmTtlMultiplier = options.warmTtlMultiplier;
   }
 
   get(entityId: string, resource: string): Bucket | undefined {
@@ -146,6 +152,9 @@ export class StepBuckets implements BucketTable {
       ...(ttl === undefined
         ? {}
         : { expires: ttl, GSI1PK: this.#expiringPartition, GSI1SK: secondText(ttl) }),
+      ...(this.#warmTtlMultiplier === undefined
+        ? {}
+        : { [WARM_ROW]: warmRowOf(bucket, this.#warmTtlMultiplier) as unknown as Value }),
     };
     this.#running.rows.setUnlogged(key, item);
   }
@@ -217,9 +226,11 @@ export class StepBuckets implements BucketTable {
     work: () => T,
     timeoutMs: number | undefined,
     first: readonly BucketId[] = [],
+    token?: string,
   ): Promise<T> {
     const keys = first.map(({ entityId, resource }) => this.#keyOf(entityId, resource));
-    const result = await this.#running.step(this.#steps, work, { timeoutMs, keys });
+    const once = token === undefined ? undefined : { token, repeated: undefined as T };
+    const result = await this.#running.step(this.#steps, work, { timeoutMs, keys, once });
     this.#stepCount += 1;
     // Not awaited: the step is done, and neither the time nor an error of a sweep is its caller's.
     if (this.#stepCount % STEPS_PER_SWEEP === 0) void this.#sweep().catch(() => undefined);
@@ -288,6 +299,11 @@ export class StepBuckets implements BucketTable {
     return rangeIn(undefined, `${this.namespaceId}/ROW#${entityId}`, { limit });
   }
 
+  /** Returns the key of a bucket's row. */
+  keyOf({ entityId, resource }: BucketId): Key {
+    return this.#keyOf(entityId, resource);
+  }
+
   #keyOf(entityId: string, resource: string): Key {
     return { PK: `${this.namespaceId}/ROW#${entityId}`, SK: `#ROW#${resource}` };
   }
@@ -338,7 +354,9 @@ function listedRow(item: Item): BucketRow[] {
   }
 }
 
-function bucketOf({ entity_id, resource, state, expires }: Item): Bucket {
+function bucketOf({ entity_id, resource, state, expires, [WARM_ROW]: warm }: Item): Bucket {
   const where = `the bucket ${String(resource)} ${String(entity_id)}`;
-  return decodeRow(String(state), typeof expires === "number" ? expires : null, where);
+  const bucket = decodeRow(String(state), typeof expires === "number" ? expires : null, where);
+  if (warm !== undefined) applyWarmRow(bucket, warm as unknown as WarmRow);
+  return bucket;
 }

@@ -3,6 +3,7 @@
  * happen once. Balances change by a difference, so consumes of other clients are not undone.
  */
 
+import { shareOf } from "../../../core/bucket.ts";
 import { tooBusy } from "../../../domain/errors/unavailability.ts";
 import { bucketKey, entityKey } from "../../../records/keys.ts";
 import {
@@ -17,6 +18,8 @@ import type { Item } from "../../../storage/item.ts";
 import type { Write } from "../../../storage/item-store.ts";
 import type { BalanceOperation } from "../../bucket-admin.ts";
 import { splitByRoom } from "../../top-up.ts";
+import { mustOpen, planAddition } from "../plan/period-plan.ts";
+import { planOpening } from "../plan/rebase.ts";
 import {
   type BalanceAt,
   balanceOf,
@@ -26,18 +29,23 @@ import {
 } from "../plan/seen-bucket.ts";
 import { WritePlan } from "../plan/write-plan.ts";
 import type { CachedStates } from "../state/cached-states.ts";
+import type { BucketRules } from "../table-traits.ts";
 
 const ATTEMPTS_MAX = 20;
+/** No amounts. */
+const NONE: ReadonlyMap<string, number> = new Map();
 /** Until then a limit that is filled is stored as clients without remainders understand it. */
 const EXACT_ATTEMPTS = 10;
 
 export class BucketOperations {
   readonly #context: RecordContext;
   readonly #states: CachedStates;
+  readonly #rules: BucketRules;
 
-  constructor(context: RecordContext, states: CachedStates) {
+  constructor(context: RecordContext, states: CachedStates, rules: BucketRules) {
     this.#context = context;
     this.#states = states;
+    this.#rules = rules;
   }
 
   /** Makes the operation, or returns the earlier result when it was made before. */
@@ -56,6 +64,7 @@ export class BucketOperations {
       const before = madeBefore(record, operation, incarnation, nowMs);
       if (before !== undefined) return before;
       const shards = await this.#shardsOf(operation, decoded(first), nowMs);
+      if (await this.#openDue(shards, nowMs)) continue;
       const isExact = attempt <= EXACT_ATTEMPTS;
       const { writes, result } = this.#plan(operation, shards, nowMs, isExact);
       const [recordItem, ...others] = operation.recordsOf(result, { incarnation, nowMs });
@@ -88,6 +97,20 @@ export class BucketOperations {
     return items.flatMap((item) => decoded(item) ?? []);
   }
 
+  /** Opens the periods that are due, and returns whether any was. */
+  async #openDue(shards: readonly SeenBucket[], nowMs: number): Promise<boolean> {
+    const { store, namespaceId } = this.#context;
+    const due = shards.filter((bucket) => mustOpen(bucket, NONE, nowMs));
+    for (const bucket of due) {
+      const { entityId, resource, shard } = bucket;
+      const { change, condition } = planOpening(bucket, nowMs, this.#rules);
+      const key = bucketKey(namespaceId, entityId, resource, shard);
+      await store.update(key, change, condition);
+      this.#states.forget(key.PK);
+    }
+    return due.length > 0;
+  }
+
   #plan(
     { additionOf }: BalanceOperation,
     shards: readonly SeenBucket[],
@@ -104,6 +127,10 @@ export class BucketOperations {
     for (const name of new Set(balances.flatMap((limits) => [...limits.keys()]))) {
       const addition = additionOf(name);
       if (addition === undefined) continue;
+      if (shards.some(({ limits }) => limits.get(name)?.period !== undefined)) {
+        amounts[name] = addToPeriods(plans, shards, name, addition, nowMs);
+        continue;
+      }
       const rooms = balances.map((limits) => {
         const balance = limits.get(name);
         return balance === undefined ? 0 : balance.share.capacityMilli - balanceOf(balance);
@@ -127,6 +154,27 @@ export class BucketOperations {
     });
     return { writes, result: { shards: shards.length, amounts } };
   }
+}
+
+/** Adds to a limit with periods, shard by shard; returns the whole tokens that it has more. */
+function addToPeriods(
+  plans: readonly WritePlan[],
+  shards: readonly SeenBucket[],
+  name: string,
+  additionMilli: number,
+  nowMs: number,
+): number {
+  let sum = 0;
+  shards.forEach((shard, at) => {
+    const stored = shard.limits.get(name);
+    const plan = plans[at];
+    if (stored === undefined || plan === undefined) return;
+    const part = Number.isFinite(additionMilli)
+      ? shareOf(additionMilli, at, shards.length)
+      : additionMilli;
+    sum += planAddition(plan, shard, name, stored, part, nowMs);
+  });
+  return Math.floor(sum / 1000);
 }
 
 /** Whether a limit is full with the addition, and only because of its remainder. */

@@ -15,7 +15,8 @@ import { entityKey } from "../../../records/keys.ts";
 import type { RecordContext } from "../../../records/record-context.ts";
 import type { Item, Key, Value } from "../../../storage/item.ts";
 import type { WriteResult } from "../../../storage/item-store.ts";
-import { type Adjustment, amountsByName, linkInRecord, takenOf } from "../../leg.ts";
+import type { AdjustmentWriter, SharedAdjustment } from "../../adjustments.ts";
+import { type Adjustment, amountsByName, isRefund, linkInRecord, takenOf } from "../../leg.ts";
 import { planAdjust } from "../plan/adjust-plan.ts";
 import { newBucket } from "../plan/new-bucket.ts";
 import { decoded, type SeenBucket } from "../plan/seen-bucket.ts";
@@ -40,15 +41,6 @@ export interface Tokens {
   unsure: { readonly plan: WritePlan; readonly shard: number } | undefined;
 }
 
-/** Several adjustments as one write. */
-export interface SharedAdjustment {
-  /** Sum of all shares. */
-  readonly adjustment: Adjustment;
-  /** Time by which it is written. */
-  readonly deadline: Deadline;
-  readonly shares: readonly Adjustment[];
-}
-
 /** One change, from the state it is planned from to the end. */
 interface Attempt {
   bucket: SeenBucket | undefined;
@@ -58,7 +50,7 @@ interface Attempt {
   isDone: boolean;
 }
 
-export class Adjuster {
+export class Adjuster implements AdjustmentWriter<Tokens> {
   readonly #context: RecordContext;
   readonly #states: BucketStates;
   readonly #items: ShardItems;
@@ -158,20 +150,21 @@ export class Adjuster {
   }
 
   #next(adjustment: Adjustment, attempt: Attempt): readonly WritePlan[] | undefined {
-    const { config, deltasMilli, acquires = 0, shard } = adjustment;
+    const { config, deltasMilli, acquires = 0, shard, endsMs } = adjustment;
     const { bucket, isCached } = attempt;
     if (attempt.isDone || bucket === undefined) return undefined;
     if (attempt.attempts >= ATTEMPTS_MAX) {
       throw tooBusy("The bucket changed too often to be adjusted in time");
     }
     attempt.attempts += 1;
-    const plan = planAdjust(bucket, config, deltasMilli, {
+    const context = {
       nowMs: this.#context.clock(),
       rules: this.#rules,
       trustFull: isCached ? this.#states.trustsFull(adjustment, shard) : () => true,
       acquires,
       costMs: isRefund(adjustment) ? TRANSACTED_MS : WRITE_MS,
-    });
+    };
+    const plan = planAdjust(bucket, config, deltasMilli, context, endsMs);
     return plan.kind === "write" ? [plan.plan] : undefined;
   }
 
@@ -226,6 +219,11 @@ export class Adjuster {
     tokens.unsure = { plan, shard: adjustment.shard };
     const result = await this.#context.store.transact([write], { token, timeoutMs });
     tokens.unsure = undefined;
+    if (result.ok && adjustment.endsMs !== undefined) {
+      // What it has changed depends on the period.
+      this.#states.shards.forget(key.PK);
+      return { ok: true, item: undefined };
+    }
     if (result.ok) {
       const { config, deltasMilli } = adjustment;
       this.#states.shards.changed(key.PK, amountsByName(config, takenOf(config, deltasMilli)));
@@ -243,11 +241,6 @@ export class Adjuster {
   #keyOf(adjustment: Adjustment): Key {
     return this.#items.keyOf(adjustment, adjustment.shard);
   }
-}
-
-/** Whether any of it is returned: then it may be repeated under its token. */
-export function isRefund({ deltasMilli }: Adjustment): boolean {
-  return deltasMilli.some((delta) => delta < 0);
 }
 
 /**

@@ -5,7 +5,9 @@
 
 import type { Deadline } from "../../../base/time.ts";
 import { RateLimiterUnavailable } from "../../../domain/errors/errors.ts";
-import type { ConsumeResult } from "../../bucket-consumer.ts";
+import { TOTAL } from "../../../domain/names.ts";
+import type { Adjustments } from "../../adjustments.ts";
+import type { ConsumeResult, SeenBalances } from "../../bucket-consumer.ts";
 import {
   changedLinks,
   consumes,
@@ -20,7 +22,6 @@ import {
 import type { BucketStates } from "../state/bucket-states.ts";
 import type { CachedState } from "../state/cached-states.ts";
 import type { ShardRequests } from "../state/shard-requests.ts";
-import type { Adjustments } from "./adjustments.ts";
 import {
   goesAgain,
   type LegsHistory,
@@ -35,7 +36,7 @@ export interface CascadeParts {
   readonly states: BucketStates;
   readonly requests: ShardRequests;
   readonly driver: Driver;
-  readonly adjustments: Adjustments;
+  readonly adjustments: Pick<Adjustments<unknown>, "adjust" | "refund" | "idle">;
   readonly readBalances: (legs: readonly Leg[], deadline: Deadline) => Promise<Balances>;
 }
 
@@ -84,7 +85,7 @@ export class Cascade {
       const answer = answers[position];
       if (answer?.kind !== "consumed" || !consumes(leg.amountsMilli)) return [];
       onRefunded?.(leg);
-      return refundOf(leg, answer.parts);
+      return refundOf(leg, answer.parts, answer.periods);
     });
     await Promise.all(refunds.map((refund) => this.#parts.adjustments.refund(refund, deadline)));
   }
@@ -174,7 +175,9 @@ export function isCertain(
     if (balances === undefined || !exceeds(gatesOf(config, amountsMilli), balances)) return false;
     return legs.slice(0, at).every((below, position) => {
       const isKnown = balancesMilli[position] !== undefined || below.linkIsFresh;
-      return below.resource !== resource || isKnown || isShown(below);
+      // The links of a resource lead to its totals.
+      const isBelow = below.resource === resource || resource === TOTAL;
+      return !isBelow || isKnown || isShown(below);
     });
   });
 }
@@ -190,8 +193,9 @@ export function refusedBy(
   local: boolean,
   firsts: readonly (CachedState | undefined)[],
   shownAtMs: number,
+  periods?: SeenBalances["periods"],
 ): ConsumeResult {
-  if (legs.length === 1) return { outcome: "refused", balancesMilli, local, shownAtMs };
+  if (legs.length === 1) return { outcome: "refused", balancesMilli, periods, local, shownAtMs };
   const shown = legs.map((leg, at) => {
     const bucket = firsts[at]?.bucket;
     return { link: bucket ? effectiveLink(linkIn(bucket), leg.config.cascade) : leg.link };
@@ -199,7 +203,7 @@ export function refusedBy(
   const links = changedLinks(legs, shown);
   if (links !== undefined) return { outcome: "relinked", links };
   const withoutBucket = legs.filter((_, at) => firsts[at]?.bucket === undefined);
-  return { outcome: "refused", balancesMilli, local, withoutBucket, shownAtMs };
+  return { outcome: "refused", balancesMilli, periods, local, withoutBucket, shownAtMs };
 }
 
 /** Returns the balances of a leg before the call: one that was consumed is refunded. */

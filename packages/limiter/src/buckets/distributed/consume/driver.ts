@@ -8,6 +8,7 @@ import { RateLimiterUnavailable } from "../../../domain/errors/errors.ts";
 import { tooBusy } from "../../../domain/errors/unavailability.ts";
 import { bucketId } from "../../../records/keys.ts";
 import type { RecordContext } from "../../../records/record-context.ts";
+import { Gathering, paceAfter, throttledPauseMs, type WorkQueue } from "../../gathering.ts";
 import { amountsByName, type Leg, sumOf, takenOf } from "../../leg.ts";
 import { GROUP_MAX } from "../plan/consume-plan.ts";
 import {
@@ -23,7 +24,6 @@ import type { Splitter } from "../shards/splitter.ts";
 import type { BucketStates } from "../state/bucket-states.ts";
 import type { Written } from "../state/shard-requests.ts";
 import type { BucketRules } from "../table-traits.ts";
-import { Gathering, paceAfter, throttledPauseMs, type WorkQueue } from "./gathering.ts";
 import { ConsumeGroup, mayShare, type Orphan, WaitingConsume } from "./group.ts";
 import type { LinkChecks } from "./link-checks.ts";
 import { next } from "./next.ts";

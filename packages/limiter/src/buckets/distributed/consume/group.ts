@@ -5,9 +5,11 @@ import { invariant } from "../../../domain/check.ts";
 import { RateLimiterUnavailable } from "../../../domain/errors/errors.ts";
 import { tooLate } from "../../../domain/errors/unavailability.ts";
 import type { BucketName } from "../../../records/keys.ts";
-import type { BucketConfig, Leg, ShardPart } from "../../leg.ts";
+import { Waiting } from "../../gathering.ts";
+import type { BucketConfig, Leg, SeenPeriods, ShardPart } from "../../leg.ts";
 import { GROUP_MAX } from "../plan/consume-plan.ts";
-import { Waiting } from "./gathering.ts";
+import { periodsIn } from "../plan/period-plan.ts";
+import type { SeenBucket } from "../plan/seen-bucket.ts";
 import type {
   AnsweredMember,
   ConsumeAnswer,
@@ -63,6 +65,7 @@ export function mayShare({ leg }: WaitingConsume, { leg: { config } }: WaitingCo
 export interface Orphan {
   readonly leg: Leg;
   readonly parts: readonly ShardPart[];
+  readonly periods?: SeenPeriods | undefined;
 }
 
 /** Keeps consumes that share their writes, and their history. */
@@ -141,7 +144,10 @@ export class ConsumeGroup implements Request {
     for (const { member, answer } of answers) {
       invariant(member instanceof WaitingConsume, "the members of a group wait for their answers");
       if (member.isOpen) member.answer(answer);
-      else if (answer.kind === "consumed") orphans.push({ leg: member.leg, parts: answer.parts });
+      else if (answer.kind === "consumed") {
+        const { parts, periods } = answer;
+        orphans.push({ leg: member.leg, parts, periods });
+      }
     }
     this.#members = this.#members.filter(({ isOpen }) => isOpen);
     this.isCleared = false;
@@ -156,9 +162,9 @@ export class ConsumeGroup implements Request {
     const { last } = this.#history;
     switch (last?.of) {
       case "written":
-        return last.write.members.map((member) => orphanOf(member, last.bucket.shard));
+        return last.write.members.map((member) => orphanOf(member, last.bucket));
       case "created":
-        return last.members.map((member) => orphanOf(member, last.bucket.shard));
+        return last.members.map((member) => orphanOf(member, last.bucket));
       case "spread":
         return [{ leg: legOf(last.member), parts: last.writes.map(({ part }) => part) }];
       default:
@@ -214,8 +220,11 @@ export function newHistory(sinceMs: number): History {
 
 const NONE_TRIED: ReadonlySet<number> = new Set();
 
-function orphanOf(member: Member, shard: number): Orphan {
-  return { leg: legOf(member), parts: [{ shard, amountsMilli: member.amountsMilli }] };
+function orphanOf(member: Member, bucket: SeenBucket): Orphan {
+  const leg = legOf(member);
+  const { shard, refilledAtMs } = bucket;
+  const periods = periodsIn([bucket], leg.config, refilledAtMs);
+  return { leg, parts: [{ shard, amountsMilli: member.amountsMilli }], periods };
 }
 
 function legOf(member: Member): Leg {

@@ -8,6 +8,7 @@
  */
 
 import { invariant } from "../../../domain/check.ts";
+import { pauseMs } from "../../gathering.ts";
 import { effectiveLink, linkIn } from "../../leg.ts";
 import {
   askedAt,
@@ -24,7 +25,6 @@ import { isSaturated } from "../plan/writes-meter.ts";
 import { nextOfAll } from "../shards/all-shards.ts";
 import { pickShard } from "../shards/shard-choice.ts";
 import { balancesOf, fullBalances } from "../state/bucket-states.ts";
-import { pauseMs } from "./gathering.ts";
 import type {
   AnsweredMember,
   History,
@@ -212,10 +212,11 @@ function consumed(
   const left = last?.balancesMilli ?? balancesOf(bucket, config, nowMs);
   const after = balancesAfterEach(members, left, config);
   const shownAtMs = last?.shownAtMs;
+  const periods = states.periodsOf(name, config, bucket);
   return members.map((member, at) => {
     const parts = [{ shard, amountsMilli: member.amountsMilli }];
     const balancesMilli = after[at] as readonly number[];
-    return { member, answer: { kind: "consumed", parts, link, balancesMilli, shownAtMs } };
+    return { member, answer: { kind: "consumed", parts, link, balancesMilli, periods, shownAtMs } };
   });
 }
 
@@ -228,8 +229,10 @@ function spreadAnswer(
   invariant(first !== undefined, "a spread consume has parts");
   const parts = writes.map(({ part }) => part);
   const written = parts.map(({ shard }) => shard);
-  const left = states.lastBalances(name, config, written);
-  return { member, answer: { kind: "consumed", parts, link: first.link, ...left } };
+  const { balancesMilli, shownAtMs } = states.lastBalances(name, config, written);
+  const periods = states.periodsOf(name, config);
+  const { link } = first;
+  return { member, answer: { kind: "consumed", parts, link, balancesMilli, periods, shownAtMs } };
 }
 
 function outdated({ members }: Request): AnsweredMember[] {

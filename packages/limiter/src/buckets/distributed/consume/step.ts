@@ -97,7 +97,6 @@ export interface SpreadWrite {
   readonly link: Link;
 }
 
-/** The outcome of a step. */
 export type StepOutcome =
   /** The store has shown a shard. */
   | {

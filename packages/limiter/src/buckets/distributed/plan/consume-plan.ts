@@ -20,6 +20,7 @@ import {
   takenOf,
 } from "../../leg.ts";
 import type { Member, Request, ShardWrite, Step } from "../consume/step.ts";
+import { mustOpen } from "./period-plan.ts";
 import { evaluateRebase, planRebase } from "./rebase.ts";
 import {
   type BalanceAt,
@@ -42,6 +43,9 @@ import {
   WritePlan,
 } from "./write-plan.ts";
 import { isMetered, meterWrite } from "./writes-meter.ts";
+
+/** No amounts. */
+const NONE: ReadonlyMap<string, number> = new Map();
 
 export type ConsumePlan =
   | { readonly kind: "outdated" }
@@ -70,13 +74,15 @@ export function planConsume(
   if (match === "outdated") return { kind: "outdated" };
   const { nowMs } = context;
   const applies = match === "apply";
-  if (applies || mustRebase(bucket, nowMs)) {
+  const amounts = amountsByName(config, amountsMilli);
+  // Under bypass balances stay as they are, and so does the time that they refer to.
+  const isOld = context.bypass !== true && mustRebase(bucket, nowMs);
+  if (applies || isOld || mustOpen(bucket, amounts, nowMs)) {
     return planRebase(bucket, config, amountsMilli, context, applies);
   }
   const balances = balancesAt(bucket, nowMs);
   const balancesMilli = balancesIn(balances, config);
   if (!fits(config, amountsMilli, balancesMilli)) return { kind: "refused", balancesMilli };
-  const amounts = amountsByName(config, amountsMilli);
   const plan = new WritePlan();
   const guesses: Guess[] = [];
   for (const [name, amount] of amounts) {
@@ -119,7 +125,7 @@ export function evaluate(
   const match = matchOf(bucket, config);
   if (match === "outdated") return undefined;
   const applies = match === "apply";
-  if (applies || mustRebase(bucket, context.nowMs)) {
+  if (applies || mustRebase(bucket, context.nowMs) || mustOpen(bucket, NONE, context.nowMs)) {
     return evaluateRebase(bucket, config, context, applies);
   }
   const balances = balancesAt(bucket, context.nowMs);

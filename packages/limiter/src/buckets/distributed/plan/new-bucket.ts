@@ -1,13 +1,17 @@
 /** Buckets that do not exist yet. */
 
+import type { Rate } from "../../../core/bucket.ts";
 import { invariant } from "../../../domain/check.ts";
 import { WRITES_RATE } from "../../../records/bucket-item.ts";
 import type { BucketName } from "../../../records/keys.ts";
+import type { StoredPeriod } from "../../../records/period-attributes.ts";
 import { softStamp, stamped } from "../../../records/python-attributes.ts";
 import type { Value } from "../../../storage/item.ts";
-import { bucketTtl } from "../../bucket-ttl.ts";
+import { bucketTtl, type LeftOver } from "../../bucket-ttl.ts";
 import { type BucketConfig, type Link, takenOf } from "../../leg.ts";
+import { allowanceOf, hasPeriods } from "../../periods.ts";
 import type { BucketRules } from "../table-traits.ts";
+import { newLevel } from "./paused-limits.ts";
 import { type SeenBucket, UNSHARDED } from "./seen-bucket.ts";
 
 /** The Python library's meter of writes, full: this library has one of its own. */
@@ -36,9 +40,13 @@ export function newBucket(made: NewBucket): SeenBucket {
   const { limits, source } = config;
   const ttlRule = { multiplier: rules.ttlMultiplier, source, isNew: true };
   const takenMilli = takenOf(config, amountsMilli);
-  const left = limits.map(({ rate }, at) => {
-    const balanceMilli = rate.capacityMilli - (takenMilli[at] ?? 0);
-    return { rate, balanceMilli };
+  const left = limits.map(({ rate }, at): LeftOver & { period?: StoredPeriod } => {
+    const taken = takenMilli[at] ?? 0;
+    const balanceMilli = rate.capacityMilli - taken;
+    const period = newPeriod(rate, taken, nowMs, rules);
+    return period === undefined
+      ? { rate, balanceMilli }
+      : { rate, balanceMilli, endMs: period.endMs, period };
   });
   invariant(
     left.every(({ balanceMilli, rate }) => balanceMilli <= rate.capacityMilli),
@@ -65,6 +73,7 @@ export function newBucket(made: NewBucket): SeenBucket {
           rate,
           totalConsumedMilli: amountsMilli[at] ?? 0,
           remainder: 0,
+          ...periodOf(left[at]?.period),
         },
       ]),
     ),
@@ -74,6 +83,23 @@ export function newBucket(made: NewBucket): SeenBucket {
       ? stampedWith({ ...made.stamps, ...hintsFor(config, nowMs) })
       : undefined,
   };
+}
+
+/** Returns the period that a new limit is in; a session is opened by what is consumed. */
+function newPeriod(
+  rate: Rate,
+  takenMilli: number,
+  nowMs: number,
+  rules: BucketRules,
+): StoredPeriod | undefined {
+  if (!hasPeriods(rate)) return undefined;
+  const allowance = allowanceOf(rate, 0, 1, rules.periods);
+  const { endMs, leftMilli } = newLevel(allowance, takenMilli, nowMs);
+  return { endMs, leftMilli, toppedUpMilli: 0, isStored: true };
+}
+
+function periodOf(period: StoredPeriod | undefined) {
+  return period === undefined ? undefined : { period };
 }
 
 /**

@@ -23,6 +23,8 @@ import {
 } from "../../../records/bucket-item.ts";
 import { type Item, textAt } from "../../../storage/item.ts";
 import type { BuiltFrom } from "../../config-match.ts";
+import { type PausedLimit, pausedIn } from "./paused-limits.ts";
+import { storedAt } from "./period-plan.ts";
 
 const EPOCH_AGE_MS_MAX = 86_400_000;
 /** Clocks differ a little; a base time further ahead than this is pulled back. */
@@ -41,6 +43,8 @@ export interface SeenBucket extends StoredBucket {
   readonly writesCounted: number;
   /** Record of what the bucket has needed, see `need.ts`; on the first shard. */
   readonly need: string | undefined;
+  /** Limits that wait for the end of their period; nearly always none. */
+  readonly paused: ReadonlyMap<string, PausedLimit> | undefined;
 }
 
 /** Absent, unless a bucket was rebased more than once within a millisecond. */
@@ -58,6 +62,7 @@ export const UNSHARDED = {
   mergingAtMs: undefined,
   writesCounted: 0,
   need: undefined,
+  paused: undefined,
 } as const;
 
 /** Returns the bucket in an item, if there is one. */
@@ -73,6 +78,7 @@ export function decoded(item: Item | undefined): SeenBucket | undefined {
   seen.mergingAtMs = isFirst ? boundedAt(item, MERGING, 0, Number.MAX_SAFE_INTEGER) : undefined;
   seen.writesCounted = isFirst ? (boundedAt(item, WRITES, 0, Number.MAX_SAFE_INTEGER) ?? 0) : 0;
   seen.need = isFirst ? textAt(item, NEED) : undefined;
+  seen.paused = bucket.hasPaused ? pausedIn(item) : undefined;
   return seen;
 }
 
@@ -107,6 +113,8 @@ export function isAnnounced(bucket: SeenBucket): boolean {
 
 /** Returns the milli-tokens of a shard beyond its share, although nothing has accrued since. */
 export function excessMilli(bucket: SeenBucket, stored: StoredLimit): number {
+  // Top-ups and what is carried may be beyond an allowance.
+  if (stored.period !== undefined) return 0;
   const { capacityMilli } = shardRate(stored.rate, bucket.shard, bucket.shardCount);
   return Math.max(0, stored.tokensMilli - capacityMilli);
 }
@@ -140,9 +148,10 @@ export interface BalanceAt {
 
 export function balanceAt(
   bucket: Pick<StoredBucket, "shard" | "shardCount" | "refilledAtMs">,
-  stored: StoredLimit,
+  limit: StoredLimit,
   nowMs: number,
 ): BalanceAt {
+  const stored = limit.period === undefined ? limit : storedAt(bucket, limit, nowMs);
   const share = shardRate(stored.rate, bucket.shard, bucket.shardCount);
   const carried = carriedOf(stored.remainder, share);
   const { periodMs } = share;
@@ -163,9 +172,11 @@ export function balanceAt(
 /** Returns `balanceOf(balanceAt(…))` without making the object: most calls need nothing else. */
 export function balanceMilliAt(
   bucket: Pick<StoredBucket, "shard" | "shardCount" | "refilledAtMs">,
-  { rate, tokensMilli, remainder }: StoredLimit,
+  stored: StoredLimit,
   nowMs: number,
 ): number {
+  if (stored.period !== undefined) return storedAt(bucket, stored, nowMs).tokensMilli;
+  const { rate, tokensMilli, remainder } = stored;
   const share = shardRate(rate, bucket.shard, bucket.shardCount);
   const carried = carriedOf(remainder, share);
   const gainedMilli = accruedMilli(share, nowMs - bucket.refilledAtMs, carried);
@@ -205,7 +216,9 @@ export function balanceOf(balance: BalanceAt): number {
   return looksFull(balance) ? share.capacityMilli : stored.tokensMilli + accruedMilli;
 }
 
+/** Whether a limit is full. One with periods never is: nothing is capped in a period. */
 export function looksFull({ stored, share, accruedMilli }: BalanceAt): boolean {
+  if (stored.period !== undefined) return false;
   return isFull(stored.tokensMilli, share.capacityMilli, accruedMilli);
 }
 

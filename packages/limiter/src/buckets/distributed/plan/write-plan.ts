@@ -11,7 +11,8 @@
  */
 
 import { invariant } from "../../../domain/check.ts";
-import { ACQUIRES, attributesOf } from "../../../records/bucket-item.ts";
+import { ACQUIRES } from "../../../records/bucket-item.ts";
+import { attributesOf } from "../../../records/bucket-shape.ts";
 import type { Value } from "../../../storage/item.ts";
 import type { Change, Condition, Test } from "../../../storage/item-store.ts";
 import { bucketTtl, coveredMilli, type LeftOver } from "../../bucket-ttl.ts";
@@ -54,6 +55,7 @@ export class WritePlan {
     if (amount !== 0) this.#add[name] = amount;
   }
 
+  /** Removes attributes, except those that the write sets. */
   remove(...names: string[]): void {
     this.#remove.push(...names);
   }
@@ -145,7 +147,8 @@ export class WritePlan {
   }
 
   get change(): Change {
-    return { set: this.#set, add: this.#add, remove: this.#remove };
+    const remove = this.#remove.filter((name) => !Object.hasOwn(this.#set, name));
+    return { set: this.#set, add: this.#add, remove };
   }
 
   get condition(): Condition {
@@ -198,6 +201,8 @@ export interface PlanContext {
   readonly bypass?: boolean;
   /** The limits that may go into debt. */
   readonly soft?: ReadonlySet<string> | undefined;
+  /** The ends of the periods that an adjustment was consumed in, by limit. */
+  readonly fromEndsMs?: ReadonlyMap<string, number> | undefined;
   /** How many acquires the write counts as; when absent, one if it consumes, none if forced. */
   readonly acquires?: number | undefined;
   /** Milliseconds that the write adds to the meter; those of a plain write when absent. */
@@ -225,6 +230,8 @@ export function planLimit(
   const { tokens, consumed } = attributesOf(name);
   plan.add(consumed, amount);
   if (context.bypass === true) return planCount(plan, name, balance);
+  if (balance.stored.period !== undefined)
+    return planInPeriod(plan, name, balance, amount, context);
   if (amount < 0) return planRefund(plan, name, balance, -amount);
   const { stored, share } = balance;
   const { capacityMilli } = share;
@@ -248,6 +255,22 @@ export function planLimit(
   plan.requireLow(name, balance, capacityMilli);
   const { remainder } = stored;
   return { limitName: name, full, lookedFull, tokensMilli: stored.tokensMilli - amount, remainder };
+}
+
+/** Changes a balance inside its period; that it is still the same is required of the whole item. */
+function planInPeriod(
+  plan: WritePlan,
+  name: string,
+  { stored }: BalanceAt,
+  amount: number,
+  { force, soft }: PlanContext,
+): Guess {
+  const { tokens } = attributesOf(name);
+  plan.add(tokens, boundedChange(stored.tokensMilli, -amount));
+  if (amount > 0 && force !== true && soft?.has(name) !== true) plan.atLeast(tokens, amount);
+  const { remainder } = stored;
+  const tokensMilli = stored.tokensMilli - amount;
+  return { limitName: name, full: false, lookedFull: false, tokensMilli, remainder };
 }
 
 /** Counts what is consumed in total; the balance stays as it is. */
@@ -274,7 +297,9 @@ export function* leftOf(
 ): Generator<LeftOver> {
   for (const [name, balance] of balances) {
     const balanceMilli = balanceOf(balance) - (amounts.get(name) ?? 0);
-    yield { rate: balance.share, balanceMilli };
+    const { period } = balance.stored;
+    if (period === undefined) yield { rate: balance.share, balanceMilli };
+    else yield { rate: balance.share, balanceMilli, endMs: period.endMs };
   }
 }
 
@@ -338,4 +363,14 @@ export function isStampedDisabled(bucket: SeenBucket): boolean {
 /** Requires that the bucket is not stamped as switched off by now. */
 export function requireEnabled(plan: WritePlan, bucket: SeenBucket): void {
   if (!isStampedDisabled(bucket)) plan.require({ is: "absent", name: "disabled" });
+}
+
+/** Moves the base time; rebases to the same one are numbered, to distinguish cached states. */
+export function moveEpoch(plan: WritePlan, bucket: SeenBucket, epochMs: number): number {
+  const { refilledAtMs, rebases } = bucket;
+  const again = epochMs === refilledAtMs;
+  if (again) plan.set(REBASES, rebases + 1);
+  else if (rebases > 0) plan.remove(REBASES);
+  plan.set("rf", epochMs);
+  return again ? rebases + 1 : 0;
 }

@@ -26,7 +26,7 @@ import {
 } from "../plan/consume-plan.ts";
 import type { SeenBucket } from "../plan/seen-bucket.ts";
 import { TRANSACTED_MS } from "../plan/writes-meter.ts";
-import { fullBalances } from "../state/bucket-states.ts";
+import { atMostFull, fullBalances } from "../state/bucket-states.ts";
 import { bornShards, missingShard, type ShardSet } from "./shards.ts";
 
 const AGAIN: readonly Step[] = [];
@@ -117,9 +117,7 @@ function refused(
   then: readonly OpenOffer[],
   now: readonly OpenOffer[],
 ): readonly Step[] {
-  const full = fullBalances(config);
-  const sums = offered(then, config.limits.length);
-  const balancesMilli = sums.map((sum, at) => Math.min(sum, full[at] as number));
+  const balancesMilli = atMostFull(offered(then, config.limits.length), config);
   const plans = now.flatMap(({ shard, limitsOnly: plan }) =>
     plan === undefined ? [] : [{ shard, plan }],
   );

@@ -37,8 +37,15 @@ export function isOversized(first: SeenBucket, nowMs: number): boolean {
  */
 export function isMergeable(bucket: SeenBucket): boolean {
   const { python } = bucket;
-  if (isAnnounced(bucket) || isPinned(bucket) || python?.resets || python?.windows) return false;
+  if (isAnnounced(bucket) || isPinned(bucket) || python?.windows) return false;
+  if (python?.resets && !hasQuota(bucket)) return false;
   return (bucket.writes?.tokensMilli ?? Number.NaN) === WRITES_RATE.capacityMilli;
+}
+
+/** Whether the resets of an item are those of a limit that it has. */
+function hasQuota({ limits }: SeenBucket): boolean {
+  for (const { period } of limits.values()) if (period !== undefined) return true;
+  return false;
 }
 
 /** The attribute in which a Python client leaves its trace. */

@@ -11,13 +11,15 @@
  */
 
 import { DEBT_MILLI_MAX, shardRate } from "../../../core/bucket.ts";
+import type { PeriodRule } from "../../../core/period-rule.ts";
 import { invariant } from "../../../domain/check.ts";
 import { ACQUIRES, type StoredLimit, WRITES_RATE } from "../../../records/bucket-item.ts";
 import { type Item, numberAt } from "../../../storage/item.ts";
 import { bucketTtl } from "../../bucket-ttl.ts";
 import { sameRate } from "../../config-match.ts";
 import type { LimitSource } from "../../leg.ts";
-import { moveEpoch } from "../plan/rebase.ts";
+import { hasPeriods } from "../../periods.ts";
+import { setPeriod } from "../plan/period-plan.ts";
 import {
   balanceAt,
   balanceOf,
@@ -31,7 +33,7 @@ import {
   UNSHARDED,
   WRITES,
 } from "../plan/seen-bucket.ts";
-import { asSeen, WritePlan } from "../plan/write-plan.ts";
+import { asSeen, moveEpoch, WritePlan } from "../plan/write-plan.ts";
 import { moveMeter, TRANSACTED_MS } from "../plan/writes-meter.ts";
 import { isMergeable, PYTHON_TRACE } from "./merge-policy.ts";
 
@@ -62,6 +64,7 @@ export function planMerge(
   const [kept, gone] = [decoded(keptItem), decoded(goneItem)];
   if (kept === undefined || gone === undefined || !isPair(kept, gone)) return undefined;
   if (!isMergeable(kept) || !isMergeable(gone)) return undefined;
+  if (kept.paused !== undefined || gone.paused !== undefined) return undefined;
   const epochMs = Math.max(nowMs, kept.refilledAtMs, gone.refilledAtMs);
   // A base time further ahead than clocks may differ is left to a rebase.
   if (epochMs - nowMs > EPOCH_AHEAD_MS_MAX) return undefined;
@@ -70,7 +73,8 @@ export function planMerge(
   if (sums === undefined) return undefined;
   const shardCount = kept.shardCount / 2;
   const plan = new WritePlan();
-  for (const [name, sum] of sums) setLimit(plan, name, sum, kept.limits.get(name), gone);
+  for (const [name, sum] of sums)
+    setLimit(plan, name, sum, kept.limits.get(name), gone, shardCount);
   const limits = new Map([...sums].map(([name, { limit }]) => [name, limit]));
   const last = shardCount === 1;
   const others = last ? { ...UNSHARDED, generation } : { generation };
@@ -137,6 +141,7 @@ function sumOf(kept: SeenBucket, gone: SeenBucket, name: string, epochMs: number
   const rate = (one ?? other)?.rate;
   invariant(rate !== undefined, "a limit of a pair is in one of the two");
   if (!sameRate(one?.rate ?? rate, other?.rate ?? rate)) return undefined;
+  if (hasPeriods(rate)) return sumOfPeriods(one, other, epochMs);
   const mine = heldBy(kept, one ?? absent(kept, rate), epochMs);
   const others = heldBy(gone, other ?? absent(gone, rate), epochMs);
   const { periodMs } = shardRate(rate, kept.shard, kept.shardCount);
@@ -152,6 +157,30 @@ function sumOf(kept: SeenBucket, gone: SeenBucket, name: string, epochMs: number
   invariant(remainder < share.periodMs, "a part of a milli-token is less than a whole one");
   const totalConsumedMilli = totalOf(one?.totalConsumedMilli ?? 0, consumedMilli);
   return { limit: { tokensMilli, rate, totalConsumedMilli, remainder }, consumedMilli };
+}
+
+/** Returns the sum of two limits in one period; any other pair waits for its next call. */
+function sumOfPeriods(
+  one: StoredLimit | undefined,
+  other: StoredLimit | undefined,
+  epochMs: number,
+): Sum | undefined {
+  const [mine, others] = [one?.period, other?.period];
+  if (one === undefined || other === undefined) return undefined;
+  if (mine === undefined || others === undefined || mine.endMs !== others.endMs) return undefined;
+  if (epochMs >= mine.endMs && one.rate.rule?.kind === "quota") return undefined;
+  const consumedMilli = other.totalConsumedMilli ?? 0;
+  const tokensMilli = one.tokensMilli + other.tokensMilli;
+  if (typeof consumedMilli === "bigint" || tokensMilli < -DEBT_MILLI_MAX) return undefined;
+  const period = {
+    endMs: mine.endMs,
+    leftMilli: mine.leftMilli + others.leftMilli,
+    toppedUpMilli: mine.toppedUpMilli + others.toppedUpMilli,
+    isStored: true,
+  };
+  const totalConsumedMilli = totalOf(one.totalConsumedMilli ?? 0, consumedMilli);
+  const limit = { tokensMilli, rate: one.rate, totalConsumedMilli, remainder: 0, period };
+  return { limit, consumedMilli };
 }
 
 /** Returns a limit that a shard does not have: it would start full in it. */
@@ -178,12 +207,15 @@ function setLimit(
   { limit, consumedMilli }: Sum,
   before: StoredLimit | undefined,
   gone: SeenBucket,
+  count: number,
 ): void {
   const { tokensMilli, remainder, rate } = limit;
   plan.set(`b_${name}_tk`, tokensMilli);
   if (remainder > 0) plan.set(`b_${name}_rr`, remainder);
   else plan.remove(`b_${name}_rr`);
   plan.add(`b_${name}_tc`, consumedMilli);
+  if (limit.period !== undefined)
+    setPeriod(plan, name, rate.rule as PeriodRule, limit.period, count);
   if (before !== undefined) return;
   invariant(gone.limits.has(name), "a limit of a pair is in one of the two");
   plan.set(`b_${name}_cp`, rate.capacityMilli);
@@ -224,8 +256,8 @@ function stubPlan(item: Item, gone: SeenBucket, acquires: number, nowMs: number)
 /** Returns the time to live of a bucket of one shard, by the config that it was built from. */
 function ttlOf(bucket: SeenBucket, multiplier: number, nowMs: number): number | undefined {
   const source = (bucket.configSource ?? "override") as LimitSource;
-  const left = [...bucket.limits.values()].map(({ rate, tokensMilli: balanceMilli }) => {
-    return { rate, balanceMilli };
+  const left = [...bucket.limits.values()].map(({ rate, tokensMilli: balanceMilli, period }) => {
+    return { rate, balanceMilli, endMs: period?.endMs ?? 0 };
   });
   return bucketTtl(undefined, { multiplier, source, isNew: false }, left, nowMs);
 }

@@ -75,11 +75,17 @@ export function splitFactor(
   room: Room,
   nowMs: number,
 ): number {
-  if (isPinned(first) || !isTimeToSplit(first, sign, load, nowMs)) return 1;
+  if (isPinned(first) || hasSession(first) || !isTimeToSplit(first, sign, load, nowMs)) return 1;
   let factor = 1;
   const wanted = wantedFactor(load);
   while (factor < wanted && sharesSuffice(first, factor * 2, room)) factor *= 2;
   return factor;
+}
+
+/** Whether a limit is a session: one window for all shards would have to be asked of the first. */
+function hasSession({ limits }: SeenBucket): boolean {
+  for (const { rate } of limits.values()) if (rate.rule?.kind === "session") return true;
+  return false;
 }
 
 /**

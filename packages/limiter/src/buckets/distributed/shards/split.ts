@@ -14,7 +14,7 @@ import { invariant } from "../../../domain/check.ts";
 import type { StoredLimit } from "../../../records/bucket-item.ts";
 import { linkTests } from "../../leg.ts";
 import { FULL_PYTHON_METER } from "../plan/new-bucket.ts";
-import { moveEpoch } from "../plan/rebase.ts";
+import { dividePeriod } from "../plan/period-plan.ts";
 import {
   accruedUp,
   type BalanceAt,
@@ -28,7 +28,7 @@ import {
   type SeenBucket,
   UNSHARDED,
 } from "../plan/seen-bucket.ts";
-import { asSeen, WritePlan } from "../plan/write-plan.ts";
+import { asSeen, moveEpoch, WritePlan } from "../plan/write-plan.ts";
 import { restartMeter } from "../plan/writes-meter.ts";
 import { needAfterSplit } from "./need.ts";
 
@@ -71,6 +71,14 @@ export function planSplit(
   const moved = places.map(() => new Map<string, StoredLimit>());
   for (const [name, stored] of bucket.limits) {
     const balance = balanceAt(bucket, stored, epochMs);
+    if (stored.period !== undefined) {
+      const [own, ...others] = dividePeriod(plan, bucket, name, stored, factor, epochMs);
+      kept.set(name, own as StoredLimit);
+      others.forEach((limit, at) => {
+        moved[at]?.set(name, limit);
+      });
+      continue;
+    }
     const rooms = [shard, ...places].map((at) => shardRate(stored.rate, at, count).capacityMilli);
     const parts = planParts(plan, name, balance, rooms, manner);
     kept.set(name, { ...stored, tokensMilli: parts.keptMilli, remainder: parts.remainder });
@@ -184,6 +192,15 @@ export interface LateShard {
   readonly limits: ReadonlyMap<string, StoredLimit>;
 }
 
+/**
+ * Returns what a shard can give to one that is created late: what is beyond its share, and half of
+ * what it has of a limit with periods.
+ */
+function movableMilli(donor: SeenBucket, given: StoredLimit): number {
+  if (given.period === undefined) return excessMilli(donor, given);
+  return Math.max(0, Math.floor(given.tokensMilli / 2));
+}
+
 /** Plans a shard that is created late. `first` has the parameters, and the count of shards. */
 export function planLateShard(donor: SeenBucket, first: SeenBucket, shard: number): LateShard {
   const { shardCount } = first;
@@ -192,7 +209,7 @@ export function planLateShard(donor: SeenBucket, first: SeenBucket, shard: numbe
   for (const [name, stored] of first.limits) {
     const given = donor.limits.get(name);
     const { capacityMilli } = shardRate(stored.rate, shard, shardCount);
-    const excess = given === undefined ? 0 : excessMilli(donor, given);
+    const excess = given === undefined ? 0 : movableMilli(donor, given);
     const tokensMilli = Math.min(excess, capacityMilli);
     limits.set(name, { ...stored, tokensMilli, remainder: 0, totalConsumedMilli: 0 });
     if (given === undefined || tokensMilli === 0) continue;

@@ -13,6 +13,7 @@ import type { RecordContext } from "../../../records/record-context.ts";
 import { type Item, type Key, valueAt } from "../../../storage/item.ts";
 import type { Query } from "../../../storage/item-store.ts";
 import type { DeletedBuckets, StoredState } from "../../bucket-admin.ts";
+import { periodOfShard } from "../plan/period-plan.ts";
 import { balanceAt, balanceOf } from "../plan/seen-bucket.ts";
 import { bornShards, missingShard, SHARDS_MAX } from "../shards/shards.ts";
 
@@ -57,7 +58,7 @@ export class BucketItems {
 
   async *#keys(entityId: string | undefined, resource: string | undefined): AsyncGenerator<Key> {
     if (entityId === undefined) {
-      const query = resource === undefined ? this.#all() : this.#resourceQuery(resource);
+      const query = resource === undefined ? this.allOf() : this.#resourceQuery(resource);
       yield* queryRecords(this.#context, query);
       return;
     }
@@ -76,12 +77,12 @@ export class BucketItems {
     };
   }
 
-  /** Returns the states of the namespace. */
   ofNamespace(): AsyncGenerator<StoredState> {
-    return this.#states(queryRecords(this.#context, this.#all()));
+    return this.#states(queryRecords(this.#context, this.allOf()));
   }
 
-  #all(): Query {
+  /** Returns the query for the keys of all buckets of the namespace. */
+  allOf(): Query {
     const { namespaceId } = this.#context;
     return { index: "GSI4", partition: namespaceId, sort: { beginsWith: BUCKET_PREFIX } };
   }
@@ -212,6 +213,7 @@ function statesOf(bucket: StoredBucket, nowMs: number): StoredState[] {
     balanceMilli: balanceOf(balanceAt(bucket, stored, nowMs)),
     consumedMilli: stored.totalConsumedMilli ?? 0,
     refilledAtMs: bucket.refilledAtMs,
+    ...(stored.period === undefined ? {} : { period: periodOfShard(bucket, stored, nowMs) }),
   }));
 }
 

@@ -5,8 +5,10 @@ import type { Clock } from "../../../base/time.ts";
 import { shardRate } from "../../../core/bucket.ts";
 import { type BucketName, bucketId, bucketKey } from "../../../records/keys.ts";
 import type { Key } from "../../../storage/item.ts";
-import { type BucketConfig, fits, gatesOf, type Leg } from "../../leg.ts";
+import { type BucketConfig, fits, gatesOf, type Leg, type SeenPeriods } from "../../leg.ts";
+import { hasPeriods } from "../../periods.ts";
 import { evaluate } from "../plan/consume-plan.ts";
+import { periodsIn } from "../plan/period-plan.ts";
 import { balanceMilliAt, type SeenBucket } from "../plan/seen-bucket.ts";
 import { countBefore, originOf, SHARDS_MAX } from "../shards/shards.ts";
 import type { BucketRules } from "../table-traits.ts";
@@ -283,8 +285,21 @@ export class BucketStates {
       if (isUnborn || written.includes(shard)) continue;
       shownAtMs = Math.min(shownAtMs, state?.seenAtMs ?? Number.NEGATIVE_INFINITY);
     }
-    const balancesMilli = sums.map((sum, at) => Math.min(sum, full[at] as number));
-    return { balancesMilli, shownAtMs };
+    return { balancesMilli: atMostFull(sums, config), shownAtMs };
+  }
+
+  /**
+   * Returns the periods of a bucket as last seen; `undefined` where no limit has any. `written`: a
+   * shard that a write has just shown, whatever this process has predicted of it since.
+   */
+  periodsOf(name: BucketName, config: BucketConfig, written?: SeenBucket): SeenPeriods | undefined {
+    if (!config.limits.some(({ rate }) => hasPeriods(rate))) return undefined;
+    const shards: SeenBucket[] = [];
+    for (let shard = 0; shard < (this.countOf(name) ?? 1); shard += 1) {
+      const bucket = written?.shard === shard ? written : this.of(name, shard)?.bucket;
+      if (bucket !== undefined) shards.push(bucket);
+    }
+    return periodsIn(shards, config, this.clock());
   }
 
   /** Returns when the store showed the oldest shard of some buckets with these first shards. */
@@ -317,6 +332,14 @@ export class BucketStates {
 
 export function fullBalances({ limits }: BucketConfig): readonly number[] {
   return limits.map(({ rate }) => rate.capacityMilli);
+}
+
+/** Returns sums over shards, at most full where limits refill evenly. */
+export function atMostFull(sums: readonly number[], { limits }: BucketConfig): readonly number[] {
+  return sums.map((sum, at) => {
+    const { rate } = limits[at] as BucketConfig["limits"][number];
+    return hasPeriods(rate) ? sum : Math.min(sum, rate.capacityMilli);
+  });
 }
 
 /** Returns the balances of a shard for the limits of a config. */

@@ -3,16 +3,32 @@
  * shard that are under way together share a write.
  */
 
-import type { Random } from "../../../base/random.ts";
-import { Deadline, type Timer } from "../../../base/time.ts";
-import { invariant } from "../../../domain/check.ts";
-import { tooLate } from "../../../domain/errors/unavailability.ts";
-import { bucketId } from "../../../records/keys.ts";
-import type { RefundWarning } from "../../bucket-warning.ts";
-import { LaterRefunds } from "../../later-refunds.ts";
-import { type Adjustment, sumOf } from "../../leg.ts";
-import { type Adjuster, isRefund, type SharedAdjustment, type Tokens } from "./adjuster.ts";
+import type { Random } from "../base/random.ts";
+import { Deadline, type Timer } from "../base/time.ts";
+import { invariant } from "../domain/check.ts";
+import { tooLate } from "../domain/errors/unavailability.ts";
+import { bucketId } from "../records/keys.ts";
+import type { RefundWarning } from "./bucket-warning.ts";
 import { Gathering, type GatheringRules, Waiting } from "./gathering.ts";
+import { LaterRefunds } from "./later-refunds.ts";
+import { type Adjustment, isRefund, sumOf } from "./leg.ts";
+
+/** Several adjustments as one write. */
+export interface SharedAdjustment {
+  /** Sum of all shares. */
+  readonly adjustment: Adjustment;
+  /** Time by which it is written. */
+  readonly deadline: Deadline;
+  readonly shares: readonly Adjustment[];
+}
+
+/** Writes adjustments to a store, each once for its tokens, however often it is repeated. */
+export interface AdjustmentWriter<Tokens> {
+  newTokens(): Tokens;
+  write(shared: SharedAdjustment, tokens: Tokens): Promise<void>;
+  /** Whether a write whose outcome was unknown has been made. */
+  hasArrived(shared: SharedAdjustment, tokens: Tokens): Promise<boolean>;
+}
 
 /** Keeps an adjustment that waits to be written. */
 class WaitingAdjustment extends Waiting<void> {
@@ -52,14 +68,14 @@ export interface AdjustmentOptions {
   readonly onWarning: (warning: RefundWarning) => void;
 }
 
-export class Adjustments {
-  readonly #adjuster: Adjuster;
+export class Adjustments<Tokens> {
+  readonly #adjuster: AdjustmentWriter<Tokens>;
   readonly #options: AdjustmentOptions;
   readonly #later: LaterRefunds;
   readonly #adjusting: Gathering<WaitingAdjustment>;
   readonly #refunding: Gathering<WaitingRefund>;
 
-  constructor(adjuster: Adjuster, options: AdjustmentOptions) {
+  constructor(adjuster: AdjustmentWriter<Tokens>, options: AdjustmentOptions) {
     this.#adjuster = adjuster;
     this.#options = options;
     const { timer, random, onWarning } = options;
@@ -134,14 +150,18 @@ function doing(
   return { max: Number.POSITIVE_INFINITY, joins: () => true, run };
 }
 
-/** Names adjustments that may share a write: one shard, limits of the same names, one direction. */
+/**
+ * Names adjustments that may share a write: one shard, limits of the same names, one direction, and
+ * what was consumed in the same periods.
+ */
 function placeOf(adjustment: Adjustment): string {
-  const { shard, config, deltasMilli } = adjustment;
+  const { shard, config, deltasMilli, endsMs } = adjustment;
   const names = config.limits.map(({ name }) => name).join(" ");
   // What consumes and what refunds are kept apart: a refund may be repeated.
   const kind = isRefund(adjustment) ? (deltasMilli.some((delta) => delta > 0) ? "±" : "-") : "+";
   const effect = config.bypass === true ? `${kind} bypass` : kind;
-  return `${bucketId(adjustment)}#${shard} ${effect} ${config.source} ${names}`;
+  const place = `${bucketId(adjustment)}#${shard} ${effect} ${config.source} ${names}`;
+  return endsMs === undefined ? place : `${place} ${endsMs.join(" ")}`;
 }
 
 /** Adds up the deltas of all; the newest limits say how long the bucket is kept. */

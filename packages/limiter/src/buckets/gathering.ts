@@ -13,9 +13,9 @@
  * all processes together would keep a throttled shard too busy even to be split.
  */
 
-import type { Random } from "../../../base/random.ts";
-import type { Deadline, Timer } from "../../../base/time.ts";
-import { invariant } from "../../../domain/check.ts";
+import type { Random } from "../base/random.ts";
+import type { Deadline, Timer } from "../base/time.ts";
+import { invariant } from "../domain/check.ts";
 
 /** Its `then` runs a function at the end of this turn, at less cost than `queueMicrotask`. */
 const SOON = Promise.resolve();
@@ -83,6 +83,8 @@ type AnyWaiting = Waiting<never>;
 export interface GatheringRules<W extends AnyWaiting> {
   /** The most work of one run. */
   readonly max: number;
+  /** The pace of a place that nothing is known of; two runs under way when absent. */
+  readonly pace?: Pace;
   /** Whether work may be done together with what is first; the same place is not enough. */
   joins(one: W, first: W): boolean;
   /** Answers everything that is due. Never throws. */
@@ -93,7 +95,7 @@ export interface GatheringRules<W extends AnyWaiting> {
 export class WorkQueue<W extends AnyWaiting> {
   readonly id: string;
   readonly waiting: W[] = [];
-  pace: Pace = FULL_PACE;
+  pace: Pace;
   underWay = 0;
   /** How much work the last run had. */
   lastSize = 0;
@@ -105,6 +107,7 @@ export class WorkQueue<W extends AnyWaiting> {
     this.id = id;
     this.#alarm = alarm;
     this.#rules = rules;
+    this.pace = rules.pace ?? FULL_PACE;
   }
 
   get goesNow(): boolean {
@@ -301,6 +304,9 @@ export interface Pace {
   /** How long a throttled group waits, on average. */
   readonly pauseMs: number;
 }
+
+/** One run under way. */
+export const SINGLE_PACE: Pace = { width: 1, pauseMs: THROTTLED_PAUSE_MS_MIN };
 
 export const FULL_PACE: Pace = { width: WIDTH_MAX, pauseMs: THROTTLED_PAUSE_MS_MIN };
 

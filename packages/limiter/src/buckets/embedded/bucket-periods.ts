@@ -1,0 +1,46 @@
+/** The periods of a bucket's limits, as calls see them. */
+
+import type { Rate } from "../../core/bucket.ts";
+import type { SeenPeriod } from "../leg.ts";
+import { allowanceOf, hasPeriods, levelIn, type PeriodLevel } from "../periods.ts";
+import { type Numbers, periodAtPlace } from "./limit-numbers.ts";
+
+/** Returns the period that a limit is in; `undefined`: a session that is not open. */
+export function seenPeriodAt(
+  numbers: Readonly<Numbers>,
+  at: number,
+  rate: Rate,
+  nowMs: number,
+): SeenPeriod | undefined {
+  const stored = periodAtPlace(numbers, at);
+  if (rate.rule?.kind === "session" && nowMs >= stored.endMs) return undefined;
+  const { endMs, grantedMilli } = levelIn(stored, allowanceOf(rate), nowMs);
+  return { endMs, grantedMilli, atMs: nowMs };
+}
+
+/** Returns the earliest end of a period in force among limits; `Infinity` where there is none. */
+export function earliestEndMs(
+  rates: readonly Rate[],
+  numbers: Readonly<Numbers>,
+  nowMs: number,
+): number {
+  let earliestMs = Number.POSITIVE_INFINITY;
+  rates.forEach((rate, at) => {
+    if (!hasPeriods(rate)) return;
+    const { endMs } = periodAtPlace(numbers, at);
+    if (nowMs < endMs) earliestMs = Math.min(earliestMs, endMs);
+  });
+  return earliestMs;
+}
+
+/** Whether a new limit would be in the same period with the same balance. */
+export function isUnused(
+  { endMs, tokensMilli, grantedMilli }: PeriodLevel,
+  rate: Rate,
+  nowMs: number,
+): boolean {
+  const { rule, capacityMilli } = rate;
+  if (rule?.kind === "session") return nowMs >= endMs;
+  if (rule?.kind === "quota" && rule.carry !== "none") return false;
+  return nowMs >= endMs || (tokensMilli === capacityMilli && grantedMilli === capacityMilli);
+}

@@ -1,0 +1,109 @@
+/**
+ * The part of a bucket that a server decides warm calls by: made with each write of a step, and
+ * read back with what the server has consumed since.
+ */
+
+import type { Rate } from "../../core/bucket.ts";
+import type { Limit } from "../../domain/limit.ts";
+import type { WarmRow } from "../../storage/warm-buckets.ts";
+import { ttlKeptSeconds } from "../bucket-ttl.ts";
+import { hasPeriods } from "../periods.ts";
+import { ruleText } from "../rule-text.ts";
+import { type Bucket, hourStartMs } from "./bucket.ts";
+import { countAt, levelAt, periodAtPlace, setLevelAt } from "./limit-numbers.ts";
+
+/** The limits of a call as the rows of its buckets have them. */
+export interface WarmTerms {
+  readonly build: string;
+  /** The places of the limits in the order of their names. */
+  readonly order: readonly number[];
+}
+
+const KNOWN_TERMS = new WeakMap<readonly Limit[], WarmTerms>();
+
+/** Returns the terms of a list of limits. Lists of limits are cached, and so are their terms. */
+export function warmTerms(limits: readonly Limit[]): WarmTerms {
+  const known = KNOWN_TERMS.get(limits);
+  if (known !== undefined) return known;
+  const names = limits.map(({ name }) => name);
+  const order = orderOf(names);
+  const rates = limits.map(({ rate }) => rate);
+  const terms = { build: stampOf(names, rates, order), order };
+  KNOWN_TERMS.set(limits, terms);
+  return terms;
+}
+
+/**
+ * Returns the row of a bucket. It is warm until its hour of usage ends, as long as its time to live
+ * is kept, and until a period of it ends. A call that opens a session is a step.
+ */
+export function warmRowOf(bucket: Bucket, ttlMultiplier: number): WarmRow {
+  const { build, link, ttl, usageHour, numbers } = bucket;
+  const order = orderOf(build.names);
+  const rates = order.map((at) => build.rates[at] as Rate);
+  const levels = order.map((at) => levelAt(numbers, at));
+  const hourEnd = hourStartMs(usageHour + 1);
+  const ends = order.flatMap((at) => endOf(bucket, at));
+  const kept = ttlKeptSeconds(rates, ttlMultiplier, "system");
+  const keptUntil = ttl === undefined || kept === undefined ? hourEnd : (ttl - kept) * 1000;
+  return {
+    build: stampOf(build.names, build.rates, order),
+    parent: link.parentId ?? null,
+    cascades: link.cascade,
+    until: Math.min(hourEnd, keptUntil, ...ends),
+    cap: order.map((at, place) => capOf(bucket, at, rates[place] as Rate)),
+    refill: rates.map(({ refillMilli }) => refillMilli),
+    period: rates.map(({ periodMs }) => periodMs),
+    at: levels.map(({ refilledAtMs }) => refilledAtMs),
+    tok: levels.map(({ tokensMilli }) => tokensMilli),
+    rem: levels.map(({ remainder }) => remainder),
+    used: order.map(() => 0),
+    events: 0,
+  };
+}
+
+/** Returns what a limit holds at most, or what its period has granted. */
+function capOf({ numbers }: Bucket, at: number, rate: Rate): number {
+  return hasPeriods(rate) ? periodAtPlace(numbers, at).grantedMilli : rate.capacityMilli;
+}
+
+/** Returns the end of the period of a limit, if it is in one. */
+function endOf({ build, numbers }: Bucket, at: number): number[] {
+  if (!hasPeriods(build.rates[at] as Rate)) return [];
+  const { endMs } = periodAtPlace(numbers, at);
+  return endMs === 0 ? [] : [endMs];
+}
+
+/** Brings a bucket that was read to where the server has left it. */
+export function applyWarmRow(bucket: Bucket, row: WarmRow): void {
+  orderOf(bucket.build.names).forEach((at, place) => {
+    setLevelAt(bucket.numbers, at, {
+      tokensMilli: row.tok[place] as number,
+      refilledAtMs: row.at[place] as number,
+      remainder: row.rem[place] as number,
+    });
+    countAt(bucket.numbers, at, row.used[place] as number | bigint);
+  });
+  bucket.events += row.events;
+}
+
+function orderOf(names: readonly string[]): readonly number[] {
+  return names
+    .map((_, at) => at)
+    .sort((one, other) => ((names[one] as string) < (names[other] as string) ? -1 : 1));
+}
+
+/** Names of limits have neither spaces nor commas. */
+function stampOf(
+  names: readonly string[],
+  rates: readonly Rate[],
+  order: readonly number[],
+): string {
+  return order
+    .map((at) => {
+      const { capacityMilli, refillMilli, periodMs, rule } = rates[at] as Rate;
+      const stamp = `${names[at]} ${capacityMilli} ${refillMilli} ${periodMs}`;
+      return rule === undefined ? stamp : `${stamp} ${ruleText(rule)}`;
+    })
+    .join(",");
+}

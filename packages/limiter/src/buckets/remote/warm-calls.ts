@@ -1,0 +1,311 @@
+/**
+ * Calls that the server decides: one request under way for each chain of buckets, and all calls
+ * that wait for the chain go together in the next one, as their sum.
+ */
+
+import type { Clock, Timer } from "../../base/time.ts";
+import { invariant } from "../../domain/check.ts";
+import { systemConfigKey } from "../../records/keys.ts";
+import type { Key } from "../../storage/item.ts";
+import type { WarmAnswer, WarmBuckets, WarmLeg } from "../../storage/warm-buckets.ts";
+import type {
+  BucketCallOptions,
+  ConsumeOptions,
+  ConsumeResult,
+  SeenBalances,
+} from "../bucket-consumer.ts";
+import type { BucketId } from "../embedded/bucket-table.ts";
+import { warmTerms } from "../embedded/warm-row.ts";
+import { Gathering, SINGLE_PACE } from "../gathering.ts";
+import { type Adjustment, type Leg, refundOf, takenOf } from "../leg.ts";
+import { hasPeriods } from "../periods.ts";
+import type { KnownRefusals } from "./known-refusals.ts";
+import {
+  amountsAt,
+  balancesWith,
+  chainId,
+  fitsInto,
+  mayShare,
+  safePrefix,
+  WaitingCall,
+} from "./waiting-call.ts";
+
+/** The most calls of one request. */
+const CALLS_MAX = 1000;
+
+export interface WarmCallsOptions {
+  readonly namespaceId: string;
+  /** Warm calls of the server; each is one request. */
+  readonly warm: WarmBuckets;
+  readonly timer: Timer;
+  readonly clock: Clock;
+  /** Epoch milliseconds, where the server's own clock does not count. */
+  readonly nowMs: (() => number) | undefined;
+  readonly keyOf: (bucket: BucketId) => Key;
+  readonly refusals: KnownRefusals;
+  /** Decides a call that is not warm. */
+  readonly step: (
+    legs: readonly Leg[],
+    options: ConsumeOptions,
+  ) => ConsumeResult | Promise<ConsumeResult>;
+  /** Refunds what was consumed for a call that had ended. */
+  readonly refund: (adjustment: Adjustment) => void;
+}
+
+export class WarmCalls {
+  readonly #options: WarmCallsOptions;
+  readonly #configKey: Key;
+  readonly #gathering: Gathering<WaitingCall>;
+  /** The highest config version that an answer has shown. */
+  #version: number | undefined;
+
+  constructor(options: WarmCallsOptions) {
+    this.#options = options;
+    this.#configKey = systemConfigKey(options.namespaceId);
+    this.#gathering = new Gathering(options.timer, {
+      max: CALLS_MAX,
+      pace: SINGLE_PACE,
+      joins: mayShare,
+      run: (calls) => this.#run(calls),
+    });
+  }
+
+  consume(
+    legs: readonly Leg[],
+    options: ConsumeOptions & Required<Pick<BucketCallOptions, "deadline">>,
+  ): Promise<ConsumeResult> {
+    return new Promise((resolve, reject) => {
+      const known = this.#knownVersion(legs);
+      const call = new WaitingCall(legs, options, known, options.deadline, resolve, reject);
+      this.#gathering.add(chainId(legs), call, options.signal);
+    });
+  }
+
+  /** Adjusts a bucket; false, with nothing written: run it as a step. */
+  adjust(adjustment: Adjustment, token: string, timeoutMs: number): Promise<boolean> {
+    const { config, deltasMilli, acquires = 0, endsMs } = adjustment;
+    const { build, order } = warmTerms(config.limits);
+    const taken = takenOf(config, deltasMilli);
+    const leg = {
+      key: this.#options.keyOf(adjustment),
+      build,
+      consumedMilli: order.map((at) => taken[at] ?? 0),
+      countedMilli: order.map((at) => deltasMilli[at] ?? 0),
+      acquires,
+      endsMs: endsMs && order.map((at) => endsMs[at] ?? 0),
+    };
+    const nowMs = this.#options.nowMs?.();
+    return this.#options.warm.adjust({ leg, token, nowMs }, { timeoutMs });
+  }
+
+  idle(): Promise<void> {
+    return this.#gathering.idle();
+  }
+
+  /** Limits that were just read, or come with the call, are not outdated. */
+  #knownVersion(legs: readonly Leg[]): number | undefined {
+    let version: number | undefined;
+    for (const { config } of legs) {
+      if (config.forced === true || config.source === "override") return undefined;
+      version = Math.min(version ?? config.version, config.version);
+    }
+    return this.#version ?? version;
+  }
+
+  /** Answers all calls, by as few requests as there must be. */
+  async #run(calls: readonly WaitingCall[]): Promise<void> {
+    let left = calls;
+    // Calls that go first because the sum of all was refused.
+    let first: readonly WaitingCall[] = [];
+    for (;;) {
+      left = left.filter(isOpen);
+      first = first.filter(isOpen);
+      const together = safePrefix(first.length > 0 ? first : left);
+      if (together.length === 0) return;
+      const answer = await this.#ask(together);
+      first = [];
+      const seen = await this.#answer(together, answer);
+      if (seen === undefined) continue;
+      const { balancesMilli } = seen;
+      left = this.#refuse(left, seen);
+      if (answer?.outcome !== "refused") continue;
+      const isPart = firstThatFit(together, balancesMilli).length < together.length;
+      invariant(isPart, "a sum is refused only when a part of it is");
+      // Others may have taken tokens since: calls that fit now need not be among those sent.
+      first = firstThatFit(left, balancesMilli);
+    }
+  }
+
+  /** Answers what an answer decides; returns the balances by which other calls can be refused. */
+  async #answer(
+    together: readonly WaitingCall[],
+    answer: WarmAnswer | undefined,
+  ): Promise<SeenBalances | undefined> {
+    const call = together[0] as WaitingCall;
+    if (answer === undefined) {
+      // None is open when the request has failed.
+      if (call.isOpen) await this.#step(call);
+      return undefined;
+    }
+    if (answer.outcome === "outdated") {
+      this.#version = Math.max(this.#version ?? 0, answer.configVersion);
+      for (const each of together.filter(isOpen)) each.answer({ outcome: "outdated" });
+      return undefined;
+    }
+    const balancesMilli = inOrder(call, answer.balancesMilli);
+    const seen = { balancesMilli, periods: periodsIn(call, answer, this.#options.clock()) };
+    if (answer.outcome === "granted") this.#grant(together, seen);
+    return seen;
+  }
+
+  async #ask(calls: readonly WaitingCall[]): Promise<WarmAnswer | undefined> {
+    const { warm, nowMs } = this.#options;
+    const [call] = calls as [WaitingCall];
+    let { deadline, knownVersion } = call;
+    for (const other of calls) {
+      other.isSent = true;
+      deadline = deadline.latest(other.deadline);
+      if (other.knownVersion === undefined) continue;
+      knownVersion = Math.min(knownVersion ?? other.knownVersion, other.knownVersion);
+    }
+    try {
+      const legs = call.legs.map((leg, at) => this.#legOf(leg, calls, at));
+      const configKey = this.#configKey;
+      const answer = await warm.consume(
+        { legs, configKey, knownVersion, nowMs: nowMs?.() },
+        { timeoutMs: Math.max(1, Math.ceil(deadline.timeoutMs)) },
+      );
+      // Until the next request nothing is under way for the calls that have no answer.
+      for (const other of calls) other.isSent = false;
+      return answer;
+    } catch (error) {
+      for (const other of calls.filter(isOpen)) other.fail(error);
+      return undefined;
+    }
+  }
+
+  #legOf(leg: Leg, calls: readonly WaitingCall[], at: number): WarmLeg {
+    const { config, link } = leg;
+    const { gatesMilli, takenMilli, countedMilli, acquires } = amountsAt(calls, at);
+    return {
+      key: this.#options.keyOf(leg),
+      build: warmTerms(config.limits).build,
+      parentId: link.parentId,
+      cascades: config.cascade === undefined ? link.cascade : undefined,
+      gatesMilli,
+      consumedMilli: takenMilli,
+      countedMilli,
+      acquires,
+    };
+  }
+
+  async #step(call: WaitingCall): Promise<void> {
+    call.isSent = true;
+    try {
+      const result = await this.#options.step(call.legs, call.options);
+      if (call.isOpen) call.answer(result);
+      else if (result.outcome === "granted") {
+        this.#refund(
+          call,
+          result.legs.map((leg) => leg.periods),
+        );
+      }
+    } catch (error) {
+      if (call.isOpen) call.fail(error);
+    }
+  }
+
+  /** Grants in the order of the calls: each has what those after it have taken besides. */
+  #grant(calls: readonly WaitingCall[], { balancesMilli: balances, periods }: SeenBalances): void {
+    let balancesMilli = balances;
+    for (const call of [...calls].reverse()) {
+      const left = balancesMilli;
+      if (call.isOpen) {
+        const legs = call.legs.map(({ amountsMilli, link }, at) => ({
+          parts: [{ shard: 0, amountsMilli }],
+          link,
+          balancesMilli: left[at] as readonly number[],
+          periods: periods?.[at],
+        }));
+        call.answer({ outcome: "granted", legs });
+      } else {
+        this.#refund(call, periods);
+      }
+      balancesMilli = balancesWith(call, balancesMilli, 1);
+    }
+  }
+
+  /** Refuses what does not fit by this answer, and returns the others. */
+  #refuse(calls: readonly WaitingCall[], seen: SeenBalances): readonly WaitingCall[] {
+    const { balancesMilli, periods } = seen;
+    const fitting: WaitingCall[] = [];
+    let isSeen = false;
+    for (const call of calls) {
+      if (!call.isOpen) continue;
+      if (fitsInto(call, balancesMilli)) {
+        fitting.push(call);
+        continue;
+      }
+      if (!isSeen) this.#options.refusals.see(call.legs, seen);
+      isSeen = true;
+      call.answer({ outcome: "refused", balancesMilli, periods, local: false });
+    }
+    return fitting;
+  }
+
+  #refund({ legs }: WaitingCall, periods: SeenBalances["periods"]): void {
+    for (const [at, leg] of legs.entries()) {
+      const parts = [{ shard: 0, amountsMilli: leg.amountsMilli }];
+      for (const refund of refundOf(leg, parts, periods?.[at])) this.#options.refund(refund);
+    }
+  }
+}
+
+/** Returns the calls that fit one after the other. */
+function firstThatFit(
+  calls: readonly WaitingCall[],
+  balancesMilli: readonly (readonly number[])[],
+): readonly WaitingCall[] {
+  let left = balancesMilli;
+  return calls.filter((call) => {
+    if (!fitsInto(call, left)) return false;
+    left = balancesWith(call, left, -1);
+    return true;
+  });
+}
+
+/** Returns numbers of the rows in the order of the limits of each leg. */
+function inOrder(
+  { legs }: WaitingCall,
+  numbers: readonly (readonly number[])[],
+): readonly (readonly number[])[] {
+  return legs.map(({ config }, at) => {
+    const ordered = new Array<number>(config.limits.length);
+    warmTerms(config.limits).order.forEach((place, index) => {
+      ordered[place] = numbers[at]?.[index] as number;
+    });
+    return ordered;
+  });
+}
+
+/** Returns the periods in the order of the limits of each leg; `undefined` where none has any. */
+function periodsIn(
+  call: WaitingCall,
+  { endsMs, grantedMilli }: WarmAnswer,
+  atMs: number,
+): SeenBalances["periods"] {
+  if (endsMs === undefined || grantedMilli === undefined) return undefined;
+  const ends = inOrder(call, endsMs);
+  const granted = inOrder(call, grantedMilli);
+  return call.legs.map(({ config }, leg) =>
+    config.limits.map(({ rate }, at) => {
+      const endMs = ends[leg]?.[at] ?? 0;
+      if (!hasPeriods(rate) || endMs === 0) return undefined;
+      return { endMs, grantedMilli: granted[leg]?.[at] ?? 0, atMs };
+    }),
+  );
+}
+
+function isOpen(call: WaitingCall): boolean {
+  return call.isOpen;
+}
