@@ -12,7 +12,10 @@ import {
 import { ValidationError } from "../domain/errors/errors.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../domain/errors/unavailability.ts";
 import { checkLimits, isCheckedList, type Limit, type LimitInput } from "../domain/limit.ts";
-import { checkEntityId, checkResource } from "../domain/names.ts";
+import { checkCallResource, checkEntityId, checkResource, TOTAL } from "../domain/names.ts";
+import { FLAG } from "../domain/options.ts";
+import { bucketId } from "../records/keys.ts";
+import { checkOnError, type OnError } from "./on-error.ts";
 
 /**
  * Whole tokens by limit name: of any names, or of those that are given.
@@ -55,7 +58,7 @@ export interface AcquireRequest<Names extends string = string> {
   readonly resource: string;
   /** Whole tokens >= 0 per limit name; only names of limits that the entity has. */
   readonly consume: Amounts<Names>;
-  /** Up to 15 more resources: all are granted, or none is consumed. Not with `limits`. */
+  /** Up to 15 more parts: all are granted, or none is consumed. Not with `limits`. */
   readonly also?: readonly AlsoRequest<Names>[] | undefined;
   /** Instead of the stored limits, for this call. */
   readonly limits?: readonly LimitInput[] | undefined;
@@ -69,18 +72,22 @@ export interface AcquireRequest<Names extends string = string> {
   readonly onError?: OnError | undefined;
   /** How a name in `consume` is treated that the entity has no limit for. Default `error`. */
   readonly missingLimits?: MissingLimits | undefined;
+  /** Whether limits over all resources count too (`TOTAL`). Default: the limiter's `totals`. */
+  readonly totals?: boolean | undefined;
 }
 
-/** Consumption of another resource, in the same acquire. */
+/** Another part of the same acquire: of another resource, or of another entity. */
 export interface AlsoRequest<Names extends string = string> {
-  /** The other resource. */
+  /** The other resource; `TOTAL` for limits over all resources. */
   readonly resource: string;
+  /** The entity that consumes it; that of the request when absent. */
+  readonly entityId?: string | undefined;
   /** Whole tokens >= 0 per limit name. */
   readonly consume: Amounts<Names>;
 }
 
 const ALSO_MAX = 15;
-const TARGET_FIELDS = ["entityId", "resource", "limits"] as const;
+const TARGET_FIELDS = ["entityId", "resource", "limits", "totals"] as const;
 const REQUEST_FIELDS = [
   ...TARGET_FIELDS,
   "consume",
@@ -100,10 +107,13 @@ export interface StatusRequest {
   readonly resource: string;
   /** Instead of the stored limits. */
   readonly limits?: readonly LimitInput[] | undefined;
+  /** Whether limits over all resources are read too. Default: the limiter's `totals`. */
+  readonly totals?: boolean | undefined;
 }
 
-/** Consumption of another resource, after its checks. */
+/** Another part of a call, after its checks. */
 export interface CheckedAlso {
+  readonly entityId: string;
   readonly resource: string;
   readonly amounts: AmountsByName;
 }
@@ -115,13 +125,15 @@ export interface CheckedRequest {
   readonly entityId: string;
   readonly resource: string;
   readonly amounts: AmountsByName;
-  /** Other resources of the same call; none for most. */
+  /** Other parts of the same call; none for most. */
   readonly also: readonly CheckedAlso[];
   readonly limits: readonly Limit[] | undefined;
   readonly onUnavailable: OnUnavailable | undefined;
   readonly maxWaitMs: number;
   readonly signal: AbortSignal | undefined;
   readonly missingLimits: MissingLimits | undefined;
+  /** Whether the total of each part counts too. */
+  readonly totals: boolean;
 }
 
 /**
@@ -131,6 +143,7 @@ export interface CheckedRequest {
  */
 export function isPlain(request: AcquireRequest): boolean {
   if (!isLiteral(request) || typeof request.entityId !== "string") return false;
+  if (request.resource === TOTAL) return false;
   for (const name in request) {
     if (name === "entityId" || name === "resource" || name === "consume") continue;
     if (!isPlainOption(name as keyof AcquireRequest, request)) return false;
@@ -144,11 +157,13 @@ function isPlainOption(name: keyof AcquireRequest, request: AcquireRequest): boo
   if (name === "limits") return isCheckedList(request.limits ?? []);
   if (name === "onUnavailable") return value === "allow" || value === "block";
   if (name === "missingLimits") return value === "ignore" || value === "error";
+  if (name === "totals") return typeof value === "boolean";
   if (name === "maxWaitSeconds") return value === 0;
   return false;
 }
 
-export function checkAcquireRequest(request: AcquireRequest): CheckedRequest {
+/** Checks a request. `totals`: the setting of the limiter. */
+export function checkAcquireRequest(request: AcquireRequest, totals: boolean): CheckedRequest {
   if (typeof request !== "object" || request === null) {
     throw new ValidationError("request", request, `expected an object, got ${show(request)}`);
   }
@@ -160,7 +175,9 @@ export function checkAcquireRequest(request: AcquireRequest): CheckedRequest {
       `expected a number >= 0, got ${show(maxWaitSeconds)}`,
     );
   }
-  const { entityId, resource, limits } = checkTarget(request, REQUEST_FIELDS);
+  const target = checkTarget(request, totals, REQUEST_FIELDS);
+  const { entityId, limits } = target;
+  const resource = checkCallResource(target.resource);
   if (request.onError !== undefined) checkOnError(request.onError);
   return {
     entityId,
@@ -168,6 +185,7 @@ export function checkAcquireRequest(request: AcquireRequest): CheckedRequest {
     limits,
     amounts: checkAmounts("consume", request.consume, 0),
     also: checkAlso(request),
+    totals: target.totals,
     onUnavailable: onUnavailable === undefined ? undefined : checkOnUnavailable(onUnavailable),
     maxWaitMs: maxWaitSeconds * 1000,
     signal: checkSignal(request.signal),
@@ -175,27 +193,31 @@ export function checkAcquireRequest(request: AcquireRequest): CheckedRequest {
   };
 }
 
-function checkAlso({ also, resource, limits }: AcquireRequest): readonly CheckedAlso[] {
+function checkAlso(request: AcquireRequest): readonly CheckedAlso[] {
+  const { also, resource, limits } = request;
   if (also === undefined) return NO_OTHERS;
   if (!Array.isArray(also) || also.length > ALSO_MAX) {
     const came = Array.isArray(also) ? `${also.length} of them` : show(also);
-    const reason = `expected at most ${ALSO_MAX} of { resource, consume }, got ${came}`;
+    const reason = `expected at most ${ALSO_MAX} of { resource, consume, entityId? }, got ${came}`;
     throw new ValidationError("also", also, reason);
   }
   if (limits !== undefined && also.length > 0) {
     const reason = "limits of a call are for one resource: leave out either also or limits";
     throw new ValidationError("also", also, reason);
   }
-  const seen = new Set([resource]);
+  const seen = new Set([bucketId({ entityId: request.entityId, resource })]);
   return (also as readonly AlsoRequest[]).map((part, at) => {
-    checkFields(`also[${at}]`, part, ["resource", "consume"]);
+    checkFields(`also[${at}]`, part, ["resource", "consume", "entityId"]);
+    const entityId = checkEntityId(part.entityId ?? request.entityId);
     const name = checkResource(part.resource);
-    if (seen.has(name)) {
-      const reason = `the resource "${name}" is given twice`;
+    const bucket = bucketId({ entityId, resource: name });
+    if (seen.has(bucket)) {
+      const reason = `the resource "${name}" of "${entityId}" is given twice`;
       throw new ValidationError(`also[${at}].resource`, name, reason);
     }
-    seen.add(name);
-    return { resource: name, amounts: checkAmounts(`also[${at}].consume`, part.consume, 0) };
+    seen.add(bucket);
+    const amounts = checkAmounts(`also[${at}].consume`, part.consume, 0);
+    return { entityId, resource: name, amounts };
   });
 }
 
@@ -204,20 +226,31 @@ function checkSignal(signal: AbortSignal | undefined): AbortSignal | undefined {
   throw new ValidationError("signal", signal, `expected an AbortSignal, got ${show(signal)}`);
 }
 
-/** Checks entity, resource and limits, which all requests about a bucket have. */
+interface CheckedTarget {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly limits: readonly Limit[] | undefined;
+  readonly totals: boolean;
+}
+
+/** Checks entity, resource, limits and totals, which all requests about a bucket have. */
 export function checkTarget(
   target: {
     readonly entityId: string;
     readonly resource: string;
     readonly limits?: readonly LimitInput[] | undefined;
+    readonly totals?: boolean | undefined;
   },
+  totals: boolean,
   fields: readonly string[] = TARGET_FIELDS,
-): { entityId: string; resource: string; limits: readonly Limit[] | undefined } {
+): CheckedTarget {
   checkFields("request", target, fields);
+  if (target.totals !== undefined) FLAG("totals", target.totals);
   return {
     entityId: checkEntityId(target.entityId),
     resource: checkResource(target.resource),
     limits: target.limits === undefined ? undefined : checkLimits(target.limits),
+    totals: target.totals ?? totals,
   };
 }
 
@@ -245,59 +278,6 @@ const MISSING_LIMITS: readonly MissingLimits[] = ["error", "ignore"];
 /** Checks a mode that came from outside; `undefined` where none was given. */
 export function checkMissingLimits(value: unknown): MissingLimits | undefined {
   return value === undefined ? undefined : checkChoice("missingLimits", value, MISSING_LIMITS);
-}
-
-/**
- * How `run` ends the lease when the work throws: `rollback` (default) refunds it, `commit` keeps
- * what was consumed and writes the adjustments. A function decides by the error. The error is
- * rethrown either way.
- *
- * @example
- * ```ts
- * import { RateLimiter, type OnError } from 'zae-limiter';
- * const limiter = await RateLimiter.open('memory:');
- * const call = { entityId: 'key-1', resource: 'gpt-4', limits: ['tpd:1000/day'] };
- * // The model has produced the tokens, whether the client still listens or not.
- * const onError: OnError = (error) =>
- *   error instanceof Error && error.name === 'AbortError' ? 'commit' : 'rollback';
- * const stream = async () => { throw new DOMException('hung up', 'AbortError'); };
- * await limiter.run({ ...call, consume: { tpd: 400 }, onError }, stream).catch(() => undefined);
- * console.log((await limiter.available(call))['tpd']); // 600
- * await limiter.close();
- * ```
- */
-export type OnError = LeaseEnd | ((error: unknown) => LeaseEnd);
-
-/** How a lease ends. */
-export type LeaseEnd = "rollback" | "commit";
-
-const LEASE_ENDS: readonly LeaseEnd[] = ["rollback", "commit"];
-
-/** Checks a choice that came from outside; `undefined` where none was given. */
-function checkOnError(value: unknown): OnError | undefined {
-  if (value === undefined || typeof value === "function") return value as OnError | undefined;
-  return checkEnd(value);
-}
-
-/**
- * Returns how the lease ends after this error. A function that throws or returns something else
- * must not hide the error of the work: the process is warned, and the default applies.
- */
-export function endAfter(onError: OnError | undefined, error: unknown): LeaseEnd {
-  if (typeof onError !== "function") return onError ?? "rollback";
-  try {
-    return checkEnd(onError(error));
-  } catch (failure) {
-    process.emitWarning("The function `onError` failed, so the lease is rolled back", {
-      code: "ZAEL_ON_ERROR_FAILED",
-      detail: String(failure),
-    });
-    return "rollback";
-  }
-}
-
-function checkEnd(value: unknown): LeaseEnd {
-  return checkChoice("onError", value, LEASE_ENDS);
 }
 
 const FORM = "an object like { rpm: 1, tpm: 500 }";

@@ -1,14 +1,14 @@
 /** Decides acquires: consumes all legs of a call or none, and hands out leases. */
 
-import { Deadline } from "../base/time.ts";
+import { Deadline, type Timer } from "../base/time.ts";
 import type { ConsumeResult, Outcome, PlainRequest } from "../buckets/bucket-consumer.ts";
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { Leg, LegOutcome, Link } from "../buckets/leg.ts";
 import { RateLimiterUnavailable } from "../domain/errors/errors.ts";
-import { RateLimitExceeded } from "../domain/errors/rate-limit-exceeded.ts";
-import { type OnUnavailable, tooBusy } from "../domain/errors/unavailability.ts";
+import { tooBusy } from "../domain/errors/unavailability.ts";
 import type { Limit } from "../domain/limit.ts";
-import { CONFIG_LEVELS } from "../domain/precedence.ts";
+import { TOTAL } from "../domain/names.ts";
+import { SLOTS_PER_RESOLUTION } from "../records/config/config-resolver.ts";
 import type { BucketName } from "../records/keys.ts";
 import type { RepositoryInternals } from "../repository/internals.ts";
 import {
@@ -16,40 +16,43 @@ import {
   type AmountsByName,
   type CheckedRequest,
   isPlain,
-  type MissingLimits,
 } from "./acquire-request.ts";
 import type { Announcer } from "./announcer.ts";
-import { isLocal, isUndecided, type NamedDecision, Refusal, type Seen } from "./decision.ts";
+import type { CallLegs } from "./call-legs.ts";
+import {
+  errorOf,
+  isLocal,
+  isUndecided,
+  type NamedDecision,
+  Refusal,
+  type Seen,
+} from "./decision.ts";
 import type { LeaseWarning, LimiterEvent } from "./events.ts";
 import { inTime } from "./in-time.ts";
 import { ActiveLease } from "./lease/active-lease.ts";
 import { DegradedLease } from "./lease/degraded-lease.ts";
 import type { Granted } from "./lease/holding.ts";
 import type { LeaseHost, LeaseTarget } from "./lease/lease-host.ts";
-import { type CallLegs, type ConsumeTarget, isMissing, Legs } from "./legs.ts";
+import { type ConsumeTarget, isMissing, Legs } from "./legs.ts";
+import type { RateLimiterOptions } from "./limiter-options.ts";
 import type { ObservedCall } from "./observed-call.ts";
-import type { QueueRequest } from "./waiting/queue-state.ts";
+import type { QueuedCall } from "./waiting/queue-line.ts";
 
 export type Decided = NamedDecision<string>;
 
-export interface AcquirerOptions {
-  readonly onUnavailable: OnUnavailable | undefined;
-  readonly speculativeWrites: boolean | undefined;
-  readonly announcer: Announcer;
-  readonly missingLimits: MissingLimits | undefined;
-  /** Called with tokens that leases refund, so that waiters learn of them. */
-  readonly refunded: LeaseHost["refunded"];
-  readonly isAwaited: () => boolean;
+/** The queues of calls that wait for tokens. */
+export interface AcquirerQueues {
+  /** Whether no call waits. */
+  readonly isEmpty: boolean;
+  /** Reports tokens that a lease refunds, so that waiters learn of them. */
+  refund(bucket: BucketName, tokens: AmountsByName): void;
   /** Refuses a call that does not wait when the tokens left belong to the queue. */
-  readonly refusedByOthers: (
-    target: QueueRequest,
-    deadline: Deadline,
-  ) => Promise<Refusal | undefined>;
+  refusal(target: QueuedCall, deadline: Deadline): Promise<Refusal | undefined>;
 }
 
 /** A consume of all legs that was started. */
 interface Round {
-  readonly legs: readonly Leg[];
+  readonly call: CallLegs;
   readonly result: ConsumeResult | Promise<ConsumeResult>;
 }
 
@@ -63,17 +66,26 @@ const ROUNDS_MAX = 4;
 
 export class Acquirer implements LeaseHost {
   readonly #internals: RepositoryInternals;
-  readonly #options: AcquirerOptions;
+  readonly #options: RateLimiterOptions;
+  readonly #announcer: Announcer;
+  readonly #queues: AcquirerQueues;
   readonly #legs: Legs;
   readonly #ignoresMissing: boolean;
   readonly #onRefunded: (leg: Leg) => void;
 
-  constructor(internals: RepositoryInternals, options: AcquirerOptions) {
+  constructor(
+    internals: RepositoryInternals,
+    options: RateLimiterOptions,
+    announcer: Announcer,
+    queues: AcquirerQueues,
+  ) {
     this.#internals = internals;
     this.#options = options;
+    this.#announcer = announcer;
+    this.#queues = queues;
     this.#legs = new Legs(internals, options.missingLimits);
     this.#ignoresMissing = options.missingLimits === "ignore";
-    this.#onRefunded = (leg) => options.announcer.refunded(leg);
+    this.#onRefunded = (leg) => announcer.refunded(leg);
   }
 
   get buckets(): BucketStore {
@@ -92,9 +104,10 @@ export class Acquirer implements LeaseHost {
     const { buckets, resolver } = this.#internals;
     // `isPlain` lets only checked lists of limits pass.
     const plain = request as PlainRequest;
-    const outcome = buckets.tryNow(plain, resolver.cache.generation, ignoresMissing);
+    const totals = request.totals ?? this.#options.totals === true;
+    const outcome = buckets.tryNow(plain, resolver.cache.generation, ignoresMissing, totals);
     if (outcome === undefined) return undefined;
-    resolver.cache.countHits(CONFIG_LEVELS.length);
+    resolver.cache.countHits(SLOTS_PER_RESOLUTION);
     return isUndecided(outcome)
       ? this.#decidedLater(outcome, request, acquireId)
       : this.#decidedNow(outcome, request, acquireId);
@@ -136,14 +149,28 @@ export class Acquirer implements LeaseHost {
   /** Returns the legs of a call and their balances, and consumes nothing. */
   async read(target: ConsumeTarget): Promise<Seen> {
     const deadline = this.deadline();
-    const { legs } = await this.#legsOf(target, deadline, false);
-    return { legs, balancesMilli: await this.buckets.read(legs, { deadline }) };
+    const { legs, shares } = await this.#legsOf(target, deadline, false);
+    const { balancesMilli, periods } = await this.buckets.read(legs, { deadline });
+    return { legs, shares, balancesMilli, periods };
+  }
+
+  /** Returns the names of the limits of an entity, and of the totals that count for it. */
+  async limitNames(target: ConsumeTarget): Promise<readonly string[]> {
+    const { legs } = await this.#legsOf(target, this.deadline(), false);
+    const own = legs.filter(
+      ({ entityId, resource }) => entityId === target.entityId || resource === TOTAL,
+    );
+    return [...new Set(own.flatMap(({ config }) => config.limits.map(({ name }) => name)))];
   }
 
   /** Applies `onUnavailable`: returns an uncounted lease, or throws. */
   unavailable(request: LeaseTarget, cause: RateLimiterUnavailable): Decided {
     this.#passOrThrow(request, cause);
     return { granted: true, lease: new DegradedLease() };
+  }
+
+  get timer(): Timer {
+    return this.#internals.timer;
   }
 
   /** Returns the end of a call that begins now. */
@@ -162,7 +189,7 @@ export class Acquirer implements LeaseHost {
     const { result } = round;
     const isRefused = !(result instanceof Promise) && result.outcome === "refused";
     if (isRefused && !(result.withoutBucket ?? []).some(isCascading)) {
-      return refused(round.legs, result);
+      return refused(target, round.call, result);
     }
     return this.#consumeInRounds(target, signal, deadline, round);
   }
@@ -178,18 +205,19 @@ export class Acquirer implements LeaseHost {
     let isOutdated = false;
     for (let rounds = 0; rounds < ROUNDS_MAX; rounds += 1) {
       round ??= this.#begin(await this.#legsOf(target, deadline, isOutdated), signal, deadline);
-      const { legs } = round;
+      const { call } = round;
+      const { legs, shares } = call;
       const result = await round.result;
       round = undefined;
       if (result.outcome === "granted") {
         const { legs: outcomes } = result;
         this.#see(legs, (at) => (outcomes[at] as LegOutcome).link, true);
-        return { legs, outcomes };
+        return { legs, shares, outcomes };
       }
       if (result.outcome === "refused") {
         const unsure = (result.withoutBucket ?? []).filter(isCascading);
         if (await this.#legs.haveMoved(unsure, deadline)) continue;
-        return refused(legs, result);
+        return refused(target, call, result);
       }
       if (result.outcome === "relinked") {
         this.#see(legs, (at) => result.links[at] as Link, false);
@@ -210,7 +238,7 @@ export class Acquirer implements LeaseHost {
       onRefunded: this.#onRefunded,
       known: call.untilMs > 0 ? call : undefined,
     });
-    return { legs, result };
+    return { call, result };
   }
 
   #see(legs: readonly Leg[], linkAt: (at: number) => Link, isShown: boolean): void {
@@ -231,7 +259,7 @@ export class Acquirer implements LeaseHost {
     amounts: AmountsByName,
     acquireId: string | undefined,
   ): Promise<Granted | undefined> {
-    const { announcer } = this.#options;
+    const announcer = this.#announcer;
     if (!announcer.hasListeners) return this.#consumeMore(target, amounts);
     const { entityId, resource } = target;
     const request = { entityId, resource, consume: Object.fromEntries(amounts) };
@@ -252,16 +280,17 @@ export class Acquirer implements LeaseHost {
   ): Promise<Granted | undefined> {
     try {
       const { entityId, resource, limits, missingLimits } = lease;
-      const target = { entityId, resource, limits, missingLimits, amounts };
+      const totals = (lease.totals ?? this.#options.totals === true) && !namesTotal(lease);
+      const target = { entityId, resource, limits, missingLimits, amounts, totals };
       call?.attempt();
       const deadline = this.deadline();
       const consumed =
-        (await this.#options.refusedByOthers(target, deadline)) ??
+        (await this.#queues.refusal(target, deadline)) ??
         (await this.#consume(target, undefined, deadline));
       if (!("granted" in consumed)) return consumed;
       const refusal = consumed instanceof Refusal ? consumed : new Refusal(consumed);
       call?.refused(refusal, isLocal(refusal));
-      throw new RateLimitExceeded(refusal.statuses);
+      throw errorOf(refusal);
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
       call?.unanswered(error);
@@ -271,19 +300,19 @@ export class Acquirer implements LeaseHost {
   }
 
   get hasListeners(): boolean {
-    return this.#options.announcer.hasListeners;
+    return this.#announcer.hasListeners;
   }
 
   get isAwaited(): boolean {
-    return this.#options.isAwaited();
+    return !this.#queues.isEmpty;
   }
 
   emit(event: LimiterEvent): void {
-    this.#options.announcer.emit(event);
+    this.#announcer.emit(event);
   }
 
   refunded(bucket: BucketName, tokens: AmountsByName): void {
-    this.#options.refunded(bucket, tokens);
+    this.#queues.refund(bucket, tokens);
   }
 
   /** Warns and returns true under `allow`; false: the caller must throw the cause. */
@@ -298,7 +327,7 @@ export class Acquirer implements LeaseHost {
   }
 
   warn(warning: LeaseWarning): void {
-    this.#options.announcer.warn(warning);
+    this.#announcer.warn(warning);
   }
 
   checkNames(...names: Parameters<Legs["checkNames"]>): void {
@@ -333,12 +362,17 @@ export class Acquirer implements LeaseHost {
 
 /** Returns the lease target; the other fields of the request apply to its lease too. */
 function leaseTargetOf(request: AcquireRequest, outcome: Outcome): LeaseTarget {
-  const { limits, onUnavailable, missingLimits } = request;
-  if ((limits ?? onUnavailable ?? missingLimits) === undefined) return outcome;
+  const { limits, onUnavailable, missingLimits, totals } = request;
+  if ((limits ?? onUnavailable ?? missingLimits ?? totals) === undefined) return outcome;
   const { entityId, resource } = outcome;
   // `isPlain` lets only checked lists of limits pass.
   const given = limits as readonly Limit[] | undefined;
-  return { entityId, resource, limits: given, onUnavailable, missingLimits };
+  return { entityId, resource, limits: given, onUnavailable, missingLimits, totals };
+}
+
+/** Whether the call of a lease consumed from the total of its entity by a part of its own. */
+function namesTotal({ entityId, also = [] }: LeaseTarget): boolean {
+  return also.some((part) => part.resource === TOTAL && part.entityId === entityId);
 }
 
 /** Whether an entity cascades by a link that may have changed. */
@@ -347,8 +381,9 @@ function isCascading({ link, linkIsFresh }: Leg): boolean {
 }
 
 function refused(
-  legs: readonly Leg[],
-  { balancesMilli, local, shownAtMs }: Extract<ConsumeResult, { outcome: "refused" }>,
+  { entityId: caller }: ConsumeTarget,
+  { legs, shares }: CallLegs,
+  { balancesMilli, periods, local, shownAtMs }: Extract<ConsumeResult, { outcome: "refused" }>,
 ): Refused {
-  return { granted: false, legs, balancesMilli, local, shownAtMs };
+  return { granted: false, legs, shares, caller, balancesMilli, periods, local, shownAtMs };
 }

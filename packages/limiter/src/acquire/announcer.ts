@@ -7,7 +7,7 @@ import type { Timer } from "../base/time.ts";
 import type { Leg } from "../buckets/leg.ts";
 import { eventChannel } from "../repository/event-channel.ts";
 import type { AcquireRequest } from "./acquire-request.ts";
-import type { LeaseWarning, LimiterEvent, LimiterWarning } from "./events.ts";
+import type { LeaseWarning, LimiterEvent, LimiterWarning, StoreWarning } from "./events.ts";
 import { ObservedCall } from "./observed-call.ts";
 
 /** Carries an `ObservedCall`, before its acquire starts. A subscriber may set `within`. */
@@ -18,7 +18,6 @@ const acquireEnd = channel("zae-limiter:acquire:end");
 export interface AnnouncerOptions {
   /** The limiter, so that a subscriber can distinguish limiters. */
   readonly limiter: object;
-  readonly namespaceId: string;
   readonly timer: Timer;
   readonly random: Random;
   readonly events: ((event: LimiterEvent) => void) | undefined;
@@ -30,16 +29,24 @@ function isWatched(): boolean {
   return eventChannel.hasSubscribers || acquireStart.hasSubscribers;
 }
 
+/** Warnings of which each one counts; of the others, the process gets one of each kind. */
+const REPEATED: ReadonlySet<LimiterWarning["kind"]> = new Set([
+  "adjustment_failed",
+  "store_unreached",
+]);
+
 const NOTHING: AcquireRequest = { entityId: "", resource: "", consume: {} };
 
 export class Announcer {
   readonly #options: AnnouncerOptions;
   readonly #events: ((event: LimiterEvent) => void) | undefined;
+  /** `undefined` as long as the store was not reached. */
+  #namespaceId: string | undefined;
   /** Makes acquire ids differ between processes; drawn when the first id is needed. */
   #prefix: string | undefined;
   #count = 0;
   /** Kinds of warnings that a caller may cause with every call: the process gets each kind once. */
-  readonly #warned = new Set<LeaseWarning["kind"]>();
+  readonly #warned = new Set<LimiterWarning["kind"]>();
 
   constructor(options: AnnouncerOptions) {
     this.#options = options;
@@ -49,6 +56,11 @@ export class Announcer {
   /** Whether an event would reach a listener. Nothing is computed for one that would not. */
   get hasListeners(): boolean {
     return this.#events !== undefined || isWatched();
+  }
+
+  /** Learns the namespace, once the store has answered. */
+  reached(namespaceId: string): void {
+    this.#namespaceId = namespaceId;
   }
 
   emit(event: LimiterEvent): void {
@@ -69,12 +81,12 @@ export class Announcer {
   /** Publishes an event on the channel alone. */
   publish(event: LimiterEvent): void {
     if (!eventChannel.hasSubscribers) return;
-    const { limiter, namespaceId } = this.#options;
-    eventChannel.publish({ limiter, namespaceId, event });
+    const { limiter } = this.#options;
+    eventChannel.publish({ limiter, namespaceId: this.#namespaceId, event });
   }
 
-  /** Passes a warning of a lease to the listener of the limiter, or else to the process. */
-  warn(warning: LeaseWarning): void {
+  /** Passes a warning of the limiter to its listener, or else to the process. */
+  warn(warning: LeaseWarning | StoreWarning): void {
     this.publish({ type: "warning", warning });
     const { onWarning } = this.#options;
     if (onWarning !== undefined) {
@@ -82,7 +94,7 @@ export class Announcer {
       return;
     }
     if (this.#warned.has(warning.kind)) return;
-    if (warning.kind !== "adjustment_failed") this.#warned.add(warning.kind);
+    if (!REPEATED.has(warning.kind)) this.#warned.add(warning.kind);
     process.emitWarning(messageOf(warning), {
       code: `ZAEL_${warning.kind.toUpperCase()}`,
       detail: detailOf(warning),
@@ -110,7 +122,10 @@ export class Announcer {
   }
 }
 
-function messageOf(warning: LeaseWarning): string {
+function messageOf(warning: LeaseWarning | StoreWarning): string {
+  if (warning.kind === "store_unreached") {
+    return `The store was not reached yet, and calls are not counted: ${warning.cause.message}`;
+  }
   const { kind, entityId, resource } = warning;
   if (kind === "adjustment_failed") {
     return `Could not write an adjustment of ${entityId} for ${resource}: its bucket has too many tokens`;
@@ -122,8 +137,9 @@ function messageOf(warning: LeaseWarning): string {
     : `${call} got an amount below zero: the lease consumes 0`;
 }
 
-function detailOf(warning: LeaseWarning): string {
-  if (warning.kind === "adjustment_failed") return String(warning.cause);
+function detailOf(warning: LeaseWarning | StoreWarning): string {
+  if (warning.kind === "adjustment_failed" || warning.kind === "store_unreached")
+    return String(warning.cause);
   const more = "Further warnings of this kind are not printed; pass onWarning to get all of them";
   return `The amount is ${String(warning.amount)}. ${more}`;
 }

@@ -8,6 +8,7 @@
  */
 
 import type { BucketWarning } from "../buckets/bucket-warning.ts";
+import type { RateLimiterUnavailable } from "../domain/errors/errors.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 import type { RecordWarning } from "../records/record-warning.ts";
 import type { RepositoryInternals, RepositoryListener } from "../repository/internals.ts";
@@ -112,7 +113,13 @@ export type AcquireEvent =
   | (AcquireFacts & { readonly type: "unavailable"; readonly cause: unknown });
 
 /** A problem that no error could report, because the call itself was answered. */
-export type LimiterWarning = BucketWarning | LeaseWarning | RecordWarning;
+export type LimiterWarning = BucketWarning | LeaseWarning | RecordWarning | StoreWarning;
+
+/** The store was not reached since the limiter was opened; at most once a minute. */
+export interface StoreWarning {
+  readonly kind: "store_unreached";
+  readonly cause: RateLimiterUnavailable;
+}
 
 /** A problem with the amounts of a lease. */
 export type LeaseWarning =

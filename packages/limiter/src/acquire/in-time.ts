@@ -2,7 +2,6 @@
 
 import { Deadline, type Timer } from "../base/time.ts";
 import { tooLate } from "../domain/errors/unavailability.ts";
-import type { RepositoryInternals } from "../repository/internals.ts";
 
 const LATE: unique symbol = Symbol("late");
 
@@ -20,11 +19,14 @@ export async function inTime<T>(timer: Timer, deadline: Deadline, work: Promise<
   throw tooLate();
 }
 
-/** Whether the store answers in time. Never throws. */
-export async function answers(internals: RepositoryInternals, timeoutMs: number): Promise<boolean> {
-  const { timer } = internals;
+/** Whether the store answers a question in time. Never throws. */
+export async function answers(
+  timer: Timer,
+  timeoutMs: number,
+  ping: () => Promise<unknown>,
+): Promise<boolean> {
   try {
-    await inTime(timer, new Deadline(timer, timeoutMs), internals.ping(timeoutMs));
+    await inTime(timer, new Deadline(timer, timeoutMs), ping());
     return true;
   } catch {
     return false;

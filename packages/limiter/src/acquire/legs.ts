@@ -1,20 +1,17 @@
 /**
- * Makes the legs of a call: the entity, then the ancestors it cascades to, with their limits.
+ * Makes the legs of a call: for each of its parts the entity and the ancestors it cascades to, with
+ * their limits for the resource, and, where totals count, with their limits over all resources.
  *
  * `now` makes them from cached limits and links, or returns what is missing; `of` reads that and
- * runs `now` again, until nothing is missing. A cached link is a hint: a consume reports when a
- * bucket has another link.
+ * runs `now` again, until nothing is missing.
  */
 
-import { boundedMap } from "../base/bounded-map.ts";
-import type { Clock, Deadline } from "../base/time.ts";
-import type { KnownLimits } from "../buckets/bucket-consumer.ts";
-import type { BucketStore } from "../buckets/bucket-store.ts";
-import { type BucketConfig, type Leg, type Link, sameLink } from "../buckets/leg.ts";
+import type { Deadline } from "../base/time.ts";
+import { type BucketConfig, effectiveLink, type Leg, type Link, sameLink } from "../buckets/leg.ts";
 import { ResourceDisabled, ValidationError } from "../domain/errors/errors.ts";
-import { refuseUnsupported } from "../domain/errors/unsupported-limit.ts";
 import type { Limit } from "../domain/limit.ts";
-import type { ConfigResolver, Resolution, Resolved } from "../records/config/config-resolver.ts";
+import { TOTAL } from "../domain/names.ts";
+import type { ConfigResolver, Resolved } from "../records/config/config-resolver.ts";
 import { ANCESTORS_MAX } from "../records/entities/entities.ts";
 import { bucketId } from "../records/keys.ts";
 import type { RepositoryInternals } from "../repository/internals.ts";
@@ -24,6 +21,8 @@ import {
   checkAmountNames,
   type MissingLimits,
 } from "./acquire-request.ts";
+import { CallLegs, configOf, legOf, refuseNames } from "./call-legs.ts";
+import { KnownLinks, type LinkRequest } from "./known-links.ts";
 
 export interface ConsumeTarget {
   readonly entityId: string;
@@ -35,50 +34,27 @@ export interface ConsumeTarget {
   readonly limits: readonly Limit[] | undefined;
   /** Mode of this call; the setting of the limiter when absent. */
   readonly missingLimits?: MissingLimits | undefined;
-  /** Other resources of the same call. */
+  /** Other parts of the same call. */
   readonly also?: readonly CheckedAlso[];
+  /** Whether the totals of the entities count too. */
+  readonly totals: boolean;
 }
 
 /** Beginning of the reason when no level has limits; commands recognise the error by it. */
 export const NO_LIMITS = "no limits are configured";
 
-const LINKS_MAX = 50_000;
-const LINK_LIFETIME_MS = 60_000;
-/** A link shown longer ago than this may not refuse a call; the same as for a balance. */
-const SHOWN_MS = 1000;
-
-interface CachedLink {
-  readonly link: Link;
-  seenAtMs: number;
-  /** When the store last showed it, in epoch milliseconds; a link may come from a cached state. */
-  shownAtMs: number;
-  /** Link changes of this process when it was seen; stale once that count grows. */
-  relinks: number;
-}
-
-/** The legs of a call, and how long their limits are known to stay as they are. */
-export class CallLegs implements KnownLimits {
-  readonly legs: Leg[] = [];
-  readonly generation: number;
-  untilMs = Number.POSITIVE_INFINITY;
-
-  constructor(generation: number) {
-    this.generation = generation;
-  }
-}
-
 /** An entity whose limits or link are not cached. */
-interface MissingPart {
-  readonly entityId: string;
-  readonly resource: string;
-  /** Whether the link must be asked of the store, because it decides a refusal. */
-  readonly isFresh: boolean;
+interface MissingPart extends LinkRequest {
+  /** Read for a total: without limits the link is not needed. */
+  readonly isTotal?: true;
 }
 
 /** The parts that a call lacks. */
 interface Missing {
   readonly missing: readonly MissingPart[];
 }
+
+const NOTHING_MISSING: readonly MissingPart[] = Object.freeze([]);
 
 export function isMissing(legs: CallLegs | Missing): legs is Missing {
   return "missing" in legs;
@@ -93,31 +69,51 @@ interface Found {
 }
 
 /** A part that a call has read itself; it holds for the call even where nothing is cached. */
-interface ReadPart extends Found {
+interface ReadPart {
+  readonly stored: Resolved;
+  /** `undefined` where it was not needed. */
+  readonly link: Link | undefined;
+  readonly linkIsFresh: boolean;
   /** Whether the store has shown the link within the last second. */
   readonly isShown: boolean;
 }
 
-type ReadParts = ReadonlyMap<string, ReadPart>;
+/** The parts that a call has read, and how limits apply to it. */
+interface Reading {
+  readonly read: ReadonlyMap<string, ReadPart>;
+  /** The limits were just read again, so they apply whatever version a bucket has. */
+  readonly forced: boolean;
+}
 
-const NOTHING_READ: ReadParts = new Map();
+const NOTHING_READ: Reading = { read: new Map(), forced: false };
+
+/** One part of a call on its way to legs. */
+interface Walk {
+  readonly call: CallLegs;
+  readonly target: ConsumeTarget;
+  readonly part: number;
+  /** The entity, then the ancestors it cascades to. */
+  readonly chain: string[];
+  /** The part that the chain lacks. */
+  next: MissingPart | undefined;
+  /** Limits that the entity itself has for the resource. */
+  own: BucketConfig | undefined;
+  /** Limits that the entities of the chain have over all resources. */
+  readonly totals: BucketConfig[];
+}
 
 export class Legs {
   readonly #resolver: ConfigResolver;
-  readonly #buckets: BucketStore;
-  readonly #clock: Clock;
   readonly #missingLimits: MissingLimits | undefined;
-  /** Keyed by bucket: in the Python library, an entity may cascade for some resources only. */
-  readonly #links = boundedMap<CachedLink>(LINKS_MAX);
+  readonly #links: KnownLinks;
 
   constructor(
     { resolver, buckets, clock }: Pick<RepositoryInternals, "resolver" | "buckets" | "clock">,
     missingLimits: MissingLimits | undefined,
   ) {
     this.#resolver = resolver;
-    this.#buckets = buckets;
-    this.#clock = clock;
     this.#missingLimits = missingLimits;
+    this.#links = new KnownLinks(buckets, clock);
   }
 
   /** Refuses names that the entity has no limit for, unless they are to be ignored. */
@@ -131,29 +127,26 @@ export class Legs {
     if (mode !== "ignore") checkAmountNames(field, amounts, limits);
   }
 
-  /**
-   * Returns the legs of all resources of a call, its own first, or the parts that are missing.
-   * `forced`: the limits were just read again, so they apply whatever version a bucket has.
-   */
-  now(target: ConsumeTarget, read = NOTHING_READ, forced = false): CallLegs | Missing {
-    const call = new CallLegs(this.#resolver.cache.generation);
-    const own = this.#addChain(call, target, read, forced);
-    const { also } = target;
-    if (also === undefined || also.length === 0) {
-      return own === undefined ? call : { missing: [own] };
+  /** Returns the legs of all parts of a call, its own first, or the parts that are missing. */
+  now(target: ConsumeTarget, reading = NOTHING_READ): CallLegs | Missing {
+    const { also = [], totals } = target;
+    const call = new CallLegs(this.#resolver.cache.generation, also.length > 0, totals);
+    const walks = [walkOf(call, target, 0)];
+    for (let at = 0; at < also.length; at += 1) {
+      walks.push(walkOf(call, partOf(target, also[at] as CheckedAlso, at), at + 1));
     }
-    const others = also.map((part, at) =>
-      this.#addChain(call, partOf(target, part, at), read, forced),
-    );
-    const missing = [own, ...others].filter((part) => part !== undefined);
-    return missing.length === 0 ? call : { missing };
+    for (const walk of walks) walk.next = this.#addChain(walk, reading);
+    const missing = walks.flatMap((walk) => this.#addTotals(walk, also, reading));
+    if (missing.length > 0) return { missing };
+    for (const walk of walks) this.#checkPart(walk);
+    return call;
   }
 
   /** Returns the legs of a call, after reading what is missing. */
   async of(target: ConsumeTarget, deadline: Deadline, forced: boolean): Promise<CallLegs> {
     const read = new Map<string, ReadPart>();
     for (;;) {
-      const legs = this.now(target, read, forced);
+      const legs = this.now(target, { read, forced });
       if (!isMissing(legs)) return legs;
       await Promise.all(
         legs.missing.map(async (part) => {
@@ -165,18 +158,7 @@ export class Legs {
 
   /** Caches the link of an entity. `isShown`: the store has just shown it. */
   see(entityId: string, resource: string, link: Link, isShown: boolean): void {
-    const name = bucketId({ entityId, resource });
-    const seenAtMs = this.#clock();
-    const { relinks } = this.#buckets;
-    const cached = this.#links.get(name);
-    if (cached === undefined || !sameLink(cached.link, link)) {
-      const shownAtMs = isShown ? seenAtMs : Number.NEGATIVE_INFINITY;
-      this.#links.set(name, { link, seenAtMs, shownAtMs, relinks });
-      return;
-    }
-    cached.seenAtMs = seenAtMs;
-    if (isShown) cached.shownAtMs = seenAtMs;
-    cached.relinks = relinks;
+    this.#links.see(entityId, resource, link, isShown);
   }
 
   /**
@@ -187,7 +169,7 @@ export class Legs {
     const links = await Promise.all(
       legs.map(({ entityId, resource, config }) => {
         const part = { entityId, resource, isFresh: true };
-        return this.#readLink(part, deadline, async () => config.cascade);
+        return this.#links.read(part, deadline, async () => config.cascade);
       }),
     );
     return legs.some((leg, at) => !sameLink(leg.link, (links[at] as { link: Link }).link));
@@ -197,66 +179,125 @@ export class Legs {
    * Adds an entity and its ancestors; returns the first part that is missing, if any. An ancestor
    * without limits at any level is passed over, and the chain goes on behind it.
    */
-  #addChain(
-    call: CallLegs,
-    target: ConsumeTarget,
-    read: ReadParts,
-    forced: boolean,
-  ): MissingPart | undefined {
+  #addChain(walk: Walk, reading: Reading): MissingPart | undefined {
+    const { target, chain } = walk;
     const { resource } = target;
-    const chain: string[] = [];
     let { entityId } = target;
     for (;;) {
-      const found = this.#find(entityId, resource, read);
+      const found = this.#find(entityId, target, reading);
       if (found === undefined) return { entityId, resource, isFresh: false };
-      const { stored, link } = found;
-      if (stored.disabledAt !== undefined) {
-        // An ancestor that is switched off refuses by links seen within the last second.
-        const stale = chain.find((id) => !this.#isShown(id, resource, read));
-        if (stale !== undefined) return { entityId: stale, resource, isFresh: true };
-        throw new ResourceDisabled(entityId, resource, stored.disabledAt);
+      const { link } = found;
+      const { disabledAt } = found.stored;
+      if (disabledAt !== undefined) {
+        const stale = this.#staleIn(chain, resource, reading);
+        if (stale !== undefined) return stale;
+        throw new ResourceDisabled(entityId, resource, disabledAt);
       }
-      this.#addLeg(call, target, entityId, found, forced);
+      this.#addLeg(walk, entityId, found, reading);
       chain.push(entityId);
       if (!link.cascade || link.parentId === undefined) return undefined;
       entityId = nextIn(chain, link.parentId);
     }
   }
 
+  /**
+   * Adds the totals of the entities of the chain, where they count, as far as it is known; returns
+   * what is missing of the part. The total of the entity that the chain lacks is read with it.
+   */
+  #addTotals(walk: Walk, also: readonly CheckedAlso[], reading: Reading): readonly MissingPart[] {
+    const { chain, target, next } = walk;
+    const missing = next === undefined ? NOTHING_MISSING : [next];
+    if (!target.totals || hasTotal(target, also)) return missing;
+    const entities = next === undefined ? chain : [...chain, next.entityId];
+    const lacking = entities.flatMap(
+      (entityId, at) => this.#addTotal(walk, entityId, chain.slice(0, at), reading) ?? [],
+    );
+    return lacking.length === 0 ? missing : [...missing, ...lacking];
+  }
+
+  /** Adds the total of one entity, if it has one; returns what is missing. */
+  #addTotal(
+    walk: Walk,
+    entityId: string,
+    below: readonly string[],
+    reading: Reading,
+  ): MissingPart | undefined {
+    const { amounts, resource } = walk.target;
+    const name = bucketId({ entityId, resource: TOTAL });
+    const part = reading.read.get(name);
+    const stored = part?.stored ?? this.#resolver.cached(entityId, TOTAL);
+    const link = part?.link ?? this.#links.get(name);
+    if (stored === undefined || (stored.limits !== undefined && link === undefined)) {
+      return { entityId, resource: TOTAL, isFresh: false, isTotal: true };
+    }
+    if (stored.disabledAt !== undefined) {
+      const stale = this.#staleIn(below, resource, reading);
+      if (stale !== undefined) return stale;
+      throw new ResourceDisabled(entityId, TOTAL, stored.disabledAt);
+    }
+    keepUntil(walk.call, stored);
+    const config = configOf(stored, undefined, reading.forced);
+    if (config === undefined || link === undefined) return undefined;
+    refuseNames(entityId, TOTAL, config, amounts);
+    walk.totals.push(config);
+    const linkIsFresh = part?.linkIsFresh === true;
+    walk.call.add(legOf(entityId, TOTAL, config, link, linkIsFresh, amounts), walk.part);
+    return undefined;
+  }
+
+  /** Returns a link that is too old: a switch above it refuses by links shown just now. */
+  #staleIn(chain: readonly string[], resource: string, { read }: Reading): MissingPart | undefined {
+    const stale = chain.find((entityId) => {
+      const name = bucketId({ entityId, resource });
+      return read.get(name)?.isShown !== true && !this.#links.isShown(name);
+    });
+    return stale === undefined ? undefined : { entityId: stale, resource, isFresh: true };
+  }
+
   /** Finds what the call has read of an entity, or else what is cached. */
-  #find(entityId: string, resource: string, read: ReadParts): Found | undefined {
+  #find(entityId: string, target: ConsumeTarget, { read }: Reading): Found | undefined {
+    const { resource } = target;
     const name = bucketId({ entityId, resource });
     const part = read.get(name);
-    if (part !== undefined) return part;
-    const cached = this.#cachedLink(name);
-    if (cached === undefined) return undefined;
+    if (part?.link !== undefined) return part as Found;
+    const cached = this.#links.get(name);
+    if (cached === undefined && !target.totals) return undefined;
     const stored = this.#resolver.cached(entityId, resource);
-    return stored && { stored, link: cached.link, linkIsFresh: false };
+    if (stored === undefined) return undefined;
+    const link = cached ?? this.#linkOfTotal(entityId, target, stored);
+    return link && { stored, link, linkIsFresh: false };
+  }
+
+  /** Returns the link that the total has shown, for an entity that has no other leg. */
+  #linkOfTotal(entityId: string, target: ConsumeTarget, stored: Resolved): Link | undefined {
+    if (stored.limits !== undefined || target.limits !== undefined) return undefined;
+    const link = this.#links.get(bucketId({ entityId, resource: TOTAL }));
+    return link && effectiveLink(link, stored.cascade);
   }
 
   #addLeg(
-    call: CallLegs,
-    target: ConsumeTarget,
+    walk: Walk,
     entityId: string,
     { stored, link, linkIsFresh }: Found,
-    forced: boolean,
+    { forced }: Reading,
   ): void {
+    const { target, call } = walk;
     const { resource, amounts, limits } = target;
-    const isOwn = entityId === target.entityId;
+    const isOwn = walk.chain.length === 0;
     const own = configOf(stored, isOwn ? limits : undefined, forced);
     // Stored limits of an ancestor come before those of a call.
     const config = isOwn ? own : (own ?? configOf(stored, limits, forced));
-    if (config !== undefined) refuseNames(entityId, resource, config, amounts);
-    if (isOwn) this.#checkOwn(target, config);
+    if (isOwn) walk.own = config;
+    keepUntil(call, stored);
     if (config === undefined) return;
-    call.legs.push(legOf(entityId, resource, config, link, linkIsFresh, amounts));
-    const isKnown = stored.generation === call.generation;
-    call.untilMs = Math.min(call.untilMs, isKnown ? stored.expiresAtMs : 0);
+    refuseNames(entityId, resource, config, amounts);
+    call.add(legOf(entityId, resource, config, link, linkIsFresh, amounts), walk.part);
   }
 
-  #checkOwn(target: ConsumeTarget, config: BucketConfig | undefined): void {
+  /** Refuses a part without limits, and names that neither the resource nor a total has. */
+  #checkPart({ target, own, totals }: Walk): void {
     const { entityId, resource, amounts, field = "consume" } = target;
-    if (config === undefined) {
+    if (own === undefined && totals.length === 0) {
       throw new ValidationError(
         "limits",
         `${entityId}/${resource}`,
@@ -264,16 +305,22 @@ export class Legs {
           "level; store some, for example with repository.limits.setSystem(['rpm:100'])",
       );
     }
-    this.checkNames(target, field, amounts, config.limits);
+    const limits = own?.limits ?? [];
+    const known = totals.length === 0 ? limits : limits.concat(...totals.map(limitsOf));
+    this.checkNames(target, field, amounts, known);
   }
 
   /** Reads the stored limits of an entity and its link, both at the same time. */
   async #read(part: MissingPart, deadline: Deadline): Promise<ReadPart> {
     const resolved = this.#readLimits(part);
+    const { isFresh: isShown, isTotal } = part;
+    if (isTotal === true && (await resolved).limits === undefined) {
+      return { stored: await resolved, link: undefined, linkIsFresh: false, isShown };
+    }
     const policy = async () => (await resolved).cascade;
-    const reading = this.#readLink(part, deadline, policy);
+    const reading = this.#links.read(part, deadline, policy);
     const [stored, { link, linkIsFresh }] = await Promise.all([resolved, reading]);
-    return { stored, link, linkIsFresh, isShown: part.isFresh };
+    return { stored, link, linkIsFresh, isShown };
   }
 
   async #readLimits({ entityId, resource }: MissingPart): Promise<Resolved> {
@@ -286,39 +333,16 @@ export class Legs {
     resolver.cache.clear();
     return resolver.resolution(entityId, resource);
   }
+}
 
-  /** Returns a link, without a request where it is cached and need not be fresh. */
-  async #readLink(
-    { entityId, resource, isFresh }: MissingPart,
-    deadline: Deadline,
-    policy: () => Promise<boolean | undefined>,
-  ): Promise<{ link: Link; linkIsFresh: boolean }> {
-    const cached = this.#cachedLink(bucketId({ entityId, resource }));
-    if (cached !== undefined && (!isFresh || this.#isRecent(cached))) {
-      return { link: cached.link, linkIsFresh: false };
-    }
-    const options = { deadline, policy, fresh: isFresh };
-    const link = await this.#buckets.linkOf(entityId, resource, options);
-    this.see(entityId, resource, link, isFresh);
-    return { link, linkIsFresh: true };
-  }
+function walkOf(call: CallLegs, target: ConsumeTarget, part: number): Walk {
+  return { call, target, part, chain: [], next: undefined, own: undefined, totals: [] };
+}
 
-  #isShown(entityId: string, resource: string, read: ReadParts): boolean {
-    const name = bucketId({ entityId, resource });
-    if (read.get(name)?.isShown === true) return true;
-    const cached = this.#cachedLink(name);
-    return cached !== undefined && this.#isRecent(cached);
-  }
-
-  #isRecent({ shownAtMs }: CachedLink): boolean {
-    return this.#clock() - shownAtMs <= SHOWN_MS;
-  }
-
-  #cachedLink(name: string): CachedLink | undefined {
-    const cached = this.#links.get(name);
-    if (cached === undefined || cached.relinks !== this.#buckets.relinks) return undefined;
-    return this.#clock() - cached.seenAtMs > LINK_LIFETIME_MS ? undefined : cached;
-  }
+/** Whether a call names the total of an entity itself; it then consumes only what it says. */
+function hasTotal({ entityId, resource }: ConsumeTarget, also: readonly CheckedAlso[]): boolean {
+  if (resource === TOTAL) return true;
+  return also.some((part) => part.resource === TOTAL && part.entityId === entityId);
 }
 
 /** Returns the parent as the next entity of a chain; refuses circles and too long chains. */
@@ -332,53 +356,22 @@ function nextIn(chain: readonly string[], parentId: string): string {
   );
 }
 
-/** Returns another resource of a call as a target. */
+/** Returns another part of a call as a target. */
 function partOf(
-  target: ConsumeTarget,
-  { resource, amounts }: CheckedAlso,
+  { missingLimits, totals }: ConsumeTarget,
+  { entityId, resource, amounts }: CheckedAlso,
   at: number,
 ): ConsumeTarget {
-  const { entityId, missingLimits } = target;
   const field = `also[${at}].consume`;
-  return { entityId, resource, amounts, field, limits: undefined, missingLimits };
+  return { entityId, resource, amounts, field, limits: undefined, missingLimits, totals };
 }
 
-/** Returns the limits of a call, if it has any, or else those that are stored. */
-function configOf(
-  { limits: stored, cascade, bypassed }: Resolution,
-  given: readonly Limit[] | undefined,
-  forced: boolean,
-): BucketConfig | undefined {
-  const config =
-    given === undefined ? stored : { limits: given, source: "override" as const, version: 0 };
-  if (config === undefined || (!forced && cascade === undefined && !bypassed)) return config;
-  return {
-    ...config,
-    ...(forced ? { forced } : {}),
-    ...(cascade === undefined ? {} : { cascade }),
-    ...(bypassed ? { bypass: true } : {}),
-  };
+/** Lets a call be known for as long as these limits are, at most. */
+function keepUntil(call: CallLegs, { generation, expiresAtMs }: Resolved): void {
+  const isKnown = generation === call.generation;
+  call.untilMs = Math.min(call.untilMs, isKnown ? expiresAtMs : 0);
 }
 
-/** Refuses a limit that only the Python library can enforce, where the call names it. */
-function refuseNames(
-  entityId: string,
-  resource: string,
-  { unsupported }: BucketConfig,
-  amounts: AmountsByName,
-): void {
-  if (unsupported === undefined || unsupported.length === 0) return;
-  refuseUnsupported(amounts.keys(), unsupported, `"${entityId}" for "${resource}"`);
-}
-
-function legOf(
-  entityId: string,
-  resource: string,
-  config: BucketConfig,
-  link: Link,
-  linkIsFresh: boolean,
-  amounts: AmountsByName,
-): Leg {
-  const amountsMilli = config.limits.map(({ name }) => (amounts.get(name) ?? 0) * 1000);
-  return { entityId, resource, config, amountsMilli, link, linkIsFresh };
+function limitsOf({ limits }: BucketConfig): readonly Limit[] {
+  return limits;
 }

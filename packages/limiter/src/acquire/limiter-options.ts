@@ -1,6 +1,7 @@
 /** The options of a limiter, and their checks. */
 
 import { defined } from "../base/defined.ts";
+import { unbreakable } from "../base/listener.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../domain/errors/unavailability.ts";
 import {
   checkByTable,
@@ -21,6 +22,11 @@ export interface RateLimiterOptions {
   readonly speculativeWrites?: boolean;
   /** How a name in `consume` is treated that the entity has no limit for. Default `error`. */
   readonly missingLimits?: MissingLimits;
+  /**
+   * Whether limits stored for `TOTAL`, which hold over all resources of an entity, count too.
+   * Default: only where a middleware, `limitFetch` or the gateway acquires.
+   */
+  readonly totals?: boolean;
   /** Called with everything that happens. */
   readonly events?: (event: LimiterEvent) => void;
   /** Called with problems behind a call that was answered; otherwise the process is warned. */
@@ -31,13 +37,20 @@ const OPTIONS: OptionTable<RateLimiterOptions> = {
   onUnavailable: { check: (_, value) => checkOnUnavailable(value) },
   speculativeWrites: { check: FLAG },
   missingLimits: { check: (_, value) => checkMissingLimits(value) },
+  totals: { check: FLAG },
   events: { check: FUNCTION },
   onWarning: { check: FUNCTION },
 };
 
-/** Checks options that came from outside. */
-export function checkLimiterOptions(options: RateLimiterOptions): void {
+/** Checks options that came from outside, and makes listeners that cannot break a call. */
+export function checkedOptions(options: RateLimiterOptions): RateLimiterOptions {
   checkByTable(options, OPTIONS);
+  const { events, onWarning } = options;
+  return {
+    ...options,
+    ...(events && { events: unbreakable("events", events) }),
+    ...(onWarning && { onWarning: unbreakable("onWarning", onWarning) }),
+  };
 }
 
 /** Splits the options of `open` into those of the limiter, checked, and those of the store. */
@@ -46,12 +59,13 @@ export function splitOptions<Options extends RateLimiterOptions>(options: Option
   checkByTable(options, OPTIONS, (name, value) =>
     names.includes(name) ? undefined : unknownOption(name, value, names),
   );
-  const { speculativeWrites, missingLimits, events, onWarning, ...store } = options;
+  const { speculativeWrites, missingLimits, totals, events, onWarning, ...store } = options;
   const { onUnavailable } = store;
   const own: RateLimiterOptions = defined({
     onUnavailable,
     speculativeWrites,
     missingLimits,
+    totals,
     events,
     onWarning,
   });

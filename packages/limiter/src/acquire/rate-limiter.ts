@@ -2,18 +2,15 @@
 
 /** The limiter: the one way from a request to its decision, and what users call. */
 
-import { unbreakable } from "../base/listener.ts";
-import type { Deadline } from "../base/time.ts";
 import { checkFields, show } from "../domain/check.ts";
 import {
   InfrastructureError,
   RateLimiterUnavailable,
   ValidationError,
 } from "../domain/errors/errors.ts";
-import { RateLimitExceeded } from "../domain/errors/rate-limit-exceeded.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 import { INTERNALS } from "../repository/internals.ts";
-import type { DynamoOptions } from "../repository/options.ts";
+import type { DynamoOptions, PostgresOptions, RedisOptions } from "../repository/options.ts";
 import { Repository } from "../repository/repository.ts";
 import {
   type AcquireRequest,
@@ -23,13 +20,13 @@ import {
   checkAcquireRequest,
   checkAmounts,
   checkTarget,
-  endAfter,
   type StatusRequest,
 } from "./acquire-request.ts";
 import { Acquirer, type Decided } from "./acquirer.ts";
 import { Announcer } from "./announcer.ts";
 import {
   type Decision,
+  errorOf,
   isUndecided,
   leaseOf,
   type NamedDecision,
@@ -39,17 +36,17 @@ import {
 } from "./decision.ts";
 import { listen } from "./events.ts";
 import { answers } from "./in-time.ts";
+import { LATE, LIMIT_NAMES, TOTALS, TRY_NOW } from "./internal-names.ts";
+import { keepTrying, LateStore, timerOf } from "./late-store.ts";
 import type { Lease } from "./lease/lease.ts";
 import { LEASE_HOST, type LeaseHost } from "./lease/lease-host.ts";
-import { checkLimiterOptions, type RateLimiterOptions, splitOptions } from "./limiter-options.ts";
+import { checkedOptions, type RateLimiterOptions, splitOptions } from "./limiter-options.ts";
 import type { ObservedCall } from "./observed-call.ts";
-import { waitForSeveral } from "./waiting/waiting-for-several.ts";
+import { runWork } from "./run-work.ts";
+import { inTurn } from "./waiting/in-turn.ts";
 import { WaitingQueues } from "./waiting/waiting-queues.ts";
 
 const PING_TIMEOUT_MS = 1000;
-
-/** Names the method of a limiter that only this package calls. */
-export const TRY_NOW = Symbol("zae-limiter.tryNow");
 
 /**
  * Limits calls: several limits at once, with costs that may become known later.
@@ -87,54 +84,79 @@ export const TRY_NOW = Symbol("zae-limiter.tryNow");
  * ```
  */
 export class RateLimiter<Names extends string = string> {
-  /** The records of the store: entities, limits, namespaces, audit log, buckets, usage. */
-  readonly repository: Repository;
-  readonly #acquirer: Acquirer;
+  readonly #options: RateLimiterOptions;
+  readonly #totals: boolean | undefined;
+  /** The store, as long as it has not answered; all fields below are set once it has. */
+  #late: LateStore | undefined;
+  #repository!: Repository;
+  #acquirer!: Acquirer;
   readonly #announcer: Announcer;
-  readonly #queues: WaitingQueues;
-  readonly #leave: () => void;
+  #queues!: WaitingQueues;
+  #leave: () => void = () => {};
   #closed = false;
 
-  constructor(repository: Repository, options: RateLimiterOptions = {}) {
-    if (!(repository instanceof Repository)) {
-      throw new ValidationError(
-        "repository",
-        repository,
-        `expected a Repository, got ${show(repository)}; RateLimiter.open takes an address`,
-      );
+  constructor(repository: Repository, options?: RateLimiterOptions);
+  /** @internal */
+  constructor(store: Repository | LateStore, options?: RateLimiterOptions);
+  constructor(store: Repository | LateStore, options: RateLimiterOptions = {}) {
+    if (!(store instanceof Repository || store instanceof LateStore)) {
+      const reason = `expected a Repository, got ${show(store)}; RateLimiter.open takes an address`;
+      throw new ValidationError("repository", store, reason);
     }
-    checkLimiterOptions(options);
-    this.repository = repository;
-    const internals = repository[INTERNALS];
-    const { onUnavailable, speculativeWrites, missingLimits } = options;
-    const events = options.events && unbreakable("events", options.events);
-    const onWarning = options.onWarning && unbreakable("onWarning", options.onWarning);
-    this.#leave = listen(internals, events, onWarning);
-    const queues = WaitingQueues.of(internals.buckets, internals.clock, internals.timer);
-    this.#queues = queues;
-    const { timer, records } = internals;
-    const { namespaceId, random } = records;
-    const reported = { limiter: this, namespaceId, timer, random, events, onWarning };
-    const announcer = new Announcer(reported);
-    this.#announcer = announcer;
-    this.#acquirer = new Acquirer(internals, {
-      onUnavailable,
-      speculativeWrites,
-      missingLimits,
-      announcer,
-      refunded: (bucket, tokens) => queues.refund(bucket, tokens),
-      isAwaited: () => !queues.isEmpty,
-      refusedByOthers: (target, deadline) => queues.refusal(target, deadline),
-    });
+    this.#options = checkedOptions(options);
+    this.#totals = options.totals;
+    const { events, onWarning } = this.#options;
+    const { random } = store instanceof LateStore ? store : store[INTERNALS].records;
+    const { timer } = store instanceof LateStore ? store : store[INTERNALS];
+    this.#announcer = new Announcer({ limiter: this, timer, random, events, onWarning });
+    if (store instanceof LateStore) this.#late = store;
+    else this.#begin(store);
   }
 
-  /** Opens a store by its address and makes a limiter on it; see `Repository.open`. */
+  /**
+   * Opens a store by its address and makes a limiter on it; see `Repository.open`. With
+   * `onUnavailable`, a store that cannot be reached is no error: calls pass degraded (`allow`) or
+   * are refused (`block`), each of them tries again, and from the first answer on they are limited.
+   */
   static async open<Names extends string = string>(
     url?: string,
-    options: DynamoOptions & RateLimiterOptions = {},
+    options: DynamoOptions & PostgresOptions & RedisOptions & RateLimiterOptions = {},
   ): Promise<RateLimiter<Names>> {
     const { own, store } = splitOptions(options);
-    return new RateLimiter(await Repository.open(url, store), own);
+    const open = () => Repository.open(url, store);
+    try {
+      return new RateLimiter(await open(), own);
+    } catch (error) {
+      if (!(error instanceof RateLimiterUnavailable)) throw error;
+      const limiter = new RateLimiter<Names>(new LateStore(open, store, error), own);
+      if (own.onUnavailable !== undefined) return limiter;
+      keepTrying(error, limiter as unknown as RateLimiter);
+      throw error;
+    }
+  }
+
+  /** Begins to limit: from here on the limiter is as if its store had answered at once. */
+  #begin(repository: Repository): void {
+    const internals = repository[INTERNALS];
+    const { timer, records } = internals;
+    const { events, onWarning } = this.#options;
+    this.#repository = repository;
+    this.#leave = listen(internals, events, onWarning);
+    this.#announcer.reached(records.namespaceId);
+    this.#queues = WaitingQueues.of(internals.buckets, internals.clock, timer);
+    this.#acquirer = new Acquirer(internals, this.#options, this.#announcer, this.#queues);
+    const late = this.#late;
+    this.#late = undefined;
+    late?.reached();
+  }
+
+  /**
+   * The records of the store: entities, limits, namespaces, audit log, buckets, usage. Throws
+   * `RateLimiterUnavailable` as long as the store could not be reached since `open`.
+   */
+  get repository(): Repository {
+    if (this.#late !== undefined) throw this.#late.unreached();
+    return this.#repository;
   }
 
   /** Consumes, or throws `RateLimitExceeded`. End the lease by `commit` or `rollback`. */
@@ -142,9 +164,7 @@ export class RateLimiter<Names extends string = string> {
     // Not `async`: a decision that is made at once needs a promise, and nothing to be resumed.
     const decision = this[TRY_NOW](request);
     if (isUndecided(decision)) return decision.then(leaseOf<Names>);
-    return decision.granted
-      ? Promise.resolve(decision.lease)
-      : Promise.reject(new RateLimitExceeded(decision.statuses));
+    return decision.granted ? Promise.resolve(decision.lease) : Promise.reject(errorOf(decision));
   }
 
   /** Consumes, or returns why it was refused, without an error. */
@@ -180,65 +200,50 @@ export class RateLimiter<Names extends string = string> {
     }
     if (!this.#announcer.hasListeners) {
       const decision = this[TRY_NOW](request);
-      return this.#work(isUndecided(decision) ? await decision : decision, request, work);
+      return runWork(
+        isUndecided(decision) ? await decision : decision,
+        request,
+        work,
+        this.#acquirer,
+      );
     }
     const call = this.#announcer.begin(request as AcquireRequest);
     const decision = await this.#observe(request as AcquireRequest, call);
-    return call.run(() => this.#work(decision as NamedDecision<Names>, request, work));
-  }
-
-  async #work<T>(
-    decision: NamedDecision<Names>,
-    request: AcquireRequest<Names>,
-    work: (lease: Lease<Names>) => T | Promise<T>,
-  ): Promise<T> {
-    if (!decision.granted) throw new RateLimitExceeded(decision.statuses);
-    const { lease } = decision;
-    let result: T;
-    try {
-      result = await work(lease);
-    } catch (error) {
-      if (!lease.isEnded) await this.#end(lease, request, error);
-      throw error;
-    }
-    try {
-      if (!lease.isEnded) await lease.commit();
-    } catch (cause) {
-      this.#acquirer.warnNotAdjusted(request, cause);
-    }
-    return result;
+    return call.run(() => runWork(decision as NamedDecision<Names>, request, work, this.#acquirer));
   }
 
   /** Returns the limits as they are: own entity, then the parents it cascades to. */
   async status(request: StatusRequest): Promise<LimitStatus[]> {
-    const { legs, balancesMilli } = await this.#read(request);
-    return statusesOf(legs, balancesMilli);
+    const seen = await this.#read(request);
+    return statusesOf(seen.legs, seen);
   }
 
   /** Returns the most an acquire could consume now, per limit, of own entity and ancestors. */
   async available(request: StatusRequest): Promise<AmountRecord<Names>> {
     const { legs, balancesMilli } = await this.#read(request);
-    return smallestOf(legs, balancesMilli) as AmountRecord<Names>;
+    return smallestOf(request.entityId, legs, balancesMilli) as AmountRecord<Names>;
   }
 
   /** Returns the seconds until `needed` would be granted; `Infinity` when it never fits. */
   async timeUntilAvailable(
     request: StatusRequest & { readonly needed: Amounts<Names> },
   ): Promise<number> {
-    checkFields("request", request, ["entityId", "resource", "limits", "needed"]);
+    checkFields("request", request, ["entityId", "resource", "limits", "totals", "needed"]);
     const { needed, ...target } = request;
     const amounts = checkAmounts("needed", needed as Amounts, 0);
-    const { legs, balancesMilli } = await this.#read(target, amounts);
-    return Math.max(
-      0,
-      ...statusesOf(legs, balancesMilli).map((status) => status.retryAfterSeconds),
-    );
+    const seen = await this.#read(target, amounts);
+    return Math.max(0, ...statusesOf(seen.legs, seen).map((status) => status.retryAfterSeconds));
   }
 
-  /** Whether the store answers in time. Never throws. */
+  /** Whether the store answers in time. A store that fails is `false`, never an error. */
   async isAvailable(options: { timeoutMs?: number } = {}): Promise<boolean> {
+    checkFields("options", options ?? {}, ["timeoutMs"]);
     const timeoutMs = options?.timeoutMs ?? PING_TIMEOUT_MS;
-    return !this.#closed && timeoutMs > 0 && answers(this.repository[INTERNALS], timeoutMs);
+    if (this.#closed || !(timeoutMs > 0)) return false;
+    return answers(timerOf(this), timeoutMs, async () => {
+      await this.#reach();
+      await this.repository[INTERNALS].ping(timeoutMs);
+    });
   }
 
   /**
@@ -247,6 +252,7 @@ export class RateLimiter<Names extends string = string> {
    */
   async close(): Promise<void> {
     this.#closed = true;
+    if (this.#late !== undefined) return this.#late.close();
     this.#queues.wakeAll();
     try {
       await this.repository.close();
@@ -261,18 +267,30 @@ export class RateLimiter<Names extends string = string> {
   }
 
   /** @internal */
+  async [LIMIT_NAMES](request: StatusRequest): Promise<readonly string[]> {
+    const target = checkTarget(request, this.#totals === true);
+    await this.#reach();
+    return this.#acquirer.limitNames({ ...target, amounts: new Map() });
+  }
+
+  /** @internal */
+  get [TOTALS](): boolean | undefined {
+    return this.#totals;
+  }
+
+  /** @internal */
   get [LEASE_HOST](): LeaseHost {
+    if (this.#late !== undefined) throw this.#late.unreached();
     return this.#acquirer;
   }
 
-  get #isClosed(): boolean {
-    return this.#closed || this.repository[INTERNALS].buckets.closed.aborted;
+  /** @internal */
+  get [LATE](): LateStore | undefined {
+    return this.#late;
   }
 
-  /** Ends the lease of work that threw. A failed write must not hide the error of the work. */
-  async #end(lease: Lease<Names>, request: AcquireRequest<Names>, error: unknown): Promise<void> {
-    if (endAfter(request.onError, error) === "rollback") return lease.rollback();
-    await lease.commit().catch((cause) => this.#acquirer.warnNotAdjusted(request, cause));
+  get #isClosed(): boolean {
+    return this.#closed || this.#repository[INTERNALS].buckets.closed.aborted;
   }
 
   /** Decides, and reports the outcome to listeners. */
@@ -290,6 +308,7 @@ export class RateLimiter<Names extends string = string> {
 
   /** Decides a request: at once where it is an ordinary call and no other call waits. */
   #decide(request: AcquireRequest, call?: ObservedCall): Decided | Promise<Decided> {
+    if (this.#late !== undefined) return this.#decideReached(this.#late, request, call);
     try {
       const mayDecide = !this.#closed && this.#queues.isEmpty;
       const now = mayDecide ? this.#acquirer.tryNow(request, call?.acquireId) : undefined;
@@ -298,6 +317,24 @@ export class RateLimiter<Names extends string = string> {
     } catch (error) {
       return Promise.reject(error as Error);
     }
+  }
+
+  /** Decides once the store answers, or by `onUnavailable` when it still does not. */
+  async #decideReached(late: LateStore, request: AcquireRequest, call?: ObservedCall) {
+    const checked = checkAcquireRequest(request, this.#totals === true);
+    checked.signal?.throwIfAborted();
+    const mode = checked.onUnavailable ?? this.#options.onUnavailable;
+    const passed = await late.passOrReach(() => this.#reach(), mode, checked, call);
+    return passed ?? this.#decide(request, call);
+  }
+
+  /** Opens a store that has not answered so far; does nothing once it has. */
+  async #reach(): Promise<void> {
+    this.#refuseClosed();
+    if (this.#late === undefined) return;
+    const repository = await this.#late.reach((warning) => this.#announcer.warn(warning));
+    this.#refuseClosed();
+    if (this.#late !== undefined) this.#begin(repository);
   }
 
   async #decideLater(
@@ -310,10 +347,11 @@ export class RateLimiter<Names extends string = string> {
 
   /** Decides on the slow path, by all that a request may say. */
   #decideChecked(request: AcquireRequest, call?: ObservedCall): Decided | Promise<Decided> {
-    const checked = checkAcquireRequest(request);
+    const checked = checkAcquireRequest(request, this.#totals === true);
     checked.signal?.throwIfAborted();
     this.#refuseClosed();
-    const decision = this.#inTurn(checked, call);
+    const queues = this.#queues;
+    const decision = inTurn(queues, this.#acquirer, checked, () => this.#isClosed, call);
     return isUndecided(decision) ? this.#answerOf(decision, checked, call) : decision;
   }
 
@@ -340,34 +378,12 @@ export class RateLimiter<Names extends string = string> {
     return decision;
   }
 
-  /** Attempts an acquire behind the calls that wait already, and waits as long as it may. */
-  #inTurn(checked: CheckedRequest, call?: ObservedCall): Decided | Promise<Decided> {
-    const queues = this.#queues;
-    if (checked.maxWaitMs === 0 && queues.isEmpty) {
-      call?.attempt();
-      return this.#acquirer.attempt(checked, call?.acquireId);
-    }
-    const attempt = async (deadline?: Deadline) => {
-      call?.attempt();
-      return this.#acquirer.attempt(checked, call?.acquireId, deadline);
-    };
-    const wait = (part: CheckedRequest) => queues.wait(part, attempt, () => this.#isClosed);
-    if (checked.maxWaitMs > 0 && checked.also.length === 0) return wait(checked);
-    const behindOthers = async () => {
-      if (queues.isEmpty) return attempt();
-      const deadline = this.#acquirer.deadline();
-      return (await queues.refusalOfAny(checked, deadline)) ?? attempt(deadline);
-    };
-    if (checked.maxWaitMs === 0) return behindOthers();
-    return waitForSeveral(this.repository[INTERNALS].timer, checked, behindOthers, wait);
-  }
-
   async #read(
     request: StatusRequest,
     needed: ReadonlyMap<string, number> = new Map(),
   ): Promise<Seen> {
-    const target = checkTarget(request);
-    this.#refuseClosed();
+    const target = checkTarget(request, this.#totals === true);
+    await this.#reach();
     return this.#acquirer.read({ ...target, amounts: needed, field: "needed" });
   }
 

@@ -8,6 +8,7 @@ import {
   DEFAULT_NAMESPACE,
   DEFAULT_STACK,
 } from "../domain/names.ts";
+import { checkByTable, FLAG, type OptionTable, TEXT, whole } from "../domain/options.ts";
 import type { Namespace } from "../records/namespaces/namespace-item.ts";
 import { NamespaceRecords, NO_FOLLOWER } from "../records/namespaces/namespaces.ts";
 import { type NewVersion, newVersionItem } from "../records/version-record.ts";
@@ -15,7 +16,7 @@ import { ITEM_ABSENT, type ItemStore } from "../storage/item-store.ts";
 import { type ItemTable, isItemTable } from "../storage/item-table.ts";
 import type { Backend } from "./backend.ts";
 import { environment } from "./environment.ts";
-import type { CreateTableOptions, DynamoOptions, OpenOptions } from "./options.ts";
+import type { CreateTableOptions, DynamoOptions, MigrateOptions, OpenOptions } from "./options.ts";
 import {
   recordContext,
   refuseIncompatible,
@@ -26,10 +27,12 @@ import {
 import { customBackend } from "./stores/custom.ts";
 import { type TableLocation, tableAt } from "./stores/dynamodb.ts";
 import { openBackend } from "./stores/open-backend.ts";
+import { isOpenable, type OpenableStore } from "./stores/opened-store.ts";
 import {
   checkCustomOptions,
   checkOpenOptions,
   DEFAULT_URL,
+  migrateStore,
   parseStoreUrl,
   type StoreLocation,
 } from "./stores/stores.ts";
@@ -44,6 +47,18 @@ export interface Opened {
 /** Opens a store by its address, the environment's, or the default one. */
 export async function openUrl(url: string | undefined, options: DynamoOptions): Promise<Opened> {
   return openAt(parseStoreUrl(url ?? environment.url() ?? DEFAULT_URL), options);
+}
+
+const MIGRATE_OPTIONS: OptionTable<MigrateOptions> = {
+  grant: { check: TEXT },
+  rls: { check: FLAG },
+  timeoutMs: { check: whole(1, 3_600_000) },
+};
+
+/** Creates or upgrades the schema of a store that needs one. */
+export async function migrateUrl(url: string | undefined, options: MigrateOptions): Promise<void> {
+  checkByTable(options, MIGRATE_OPTIONS);
+  await migrateStore(parseStoreUrl(url ?? environment.url() ?? DEFAULT_URL), options);
 }
 
 /** Opens a table on DynamoDB by its name, the environment's, or the default one. */
@@ -91,7 +106,7 @@ export async function preparedTable(
 
 /** Opens a store of the caller's, which is prepared like an embedded one. */
 export async function openCustom(
-  store: ItemStore | ItemTable,
+  store: ItemStore | ItemTable | OpenableStore,
   options: OpenOptions,
   name: "custom" | "memory",
   openBuckets?: Backend["openBuckets"],
@@ -173,8 +188,9 @@ const TABLE_OPERATIONS = [
   "close",
 ] as const satisfies readonly (keyof ItemTable)[];
 
-function checkItemStore(store: ItemStore | ItemTable): void {
+function checkItemStore(store: ItemStore | ItemTable | OpenableStore): void {
   const given: unknown = store;
+  if (typeof given === "object" && given !== null && isOpenable(given)) return;
   const methods = (typeof given === "object" && given !== null ? given : {}) as Record<
     string,
     unknown

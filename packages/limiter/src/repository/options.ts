@@ -47,6 +47,31 @@ export interface OpenOptions {
   readonly onCall?: (call: StoreCall) => void;
 }
 
+/** Options for Redis and Valkey. */
+export interface RedisOptions extends OpenOptions {
+  /** Options of TLS for the client, such as `ca`; they hold for `rediss:` and `valkeys:`. */
+  readonly tls?: object;
+}
+
+/** Options for PostgreSQL. */
+export interface PostgresOptions extends OpenOptions {
+  /**
+   * An acquire waits until its write is on the disk of the server. Without it a crash of the
+   * server may forget what was consumed in the last moments, about 0.6 s. Default false.
+   */
+  readonly durable?: boolean;
+}
+
+/** Options of `Repository.migrate`. */
+export interface MigrateOptions {
+  /** A role that is given the rights to use the schema, and not to change it. */
+  readonly grant?: string;
+  /** Whether rows are visible by policies only; with `grant`, the role gets one. */
+  readonly rls?: boolean;
+  /** Time limit in milliseconds. Default 60000. */
+  readonly timeoutMs?: number;
+}
+
 /** Options for DynamoDB, passed on to its client. */
 export interface DynamoOptions extends OpenOptions {
   /** The region of the table; the one of the environment when absent. */

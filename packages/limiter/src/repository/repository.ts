@@ -13,6 +13,7 @@ import { EntityRecords } from "../records/entities/entities.ts";
 import { versionKey } from "../records/keys.ts";
 import type { NamespaceRecords } from "../records/namespaces/namespaces.ts";
 import { Notes } from "../records/notes.ts";
+import { PriceRecords } from "../records/prices.ts";
 import { UsageRecords } from "../records/usage/usage.ts";
 import { decodeVersion, type VersionRecord } from "../records/version-record.ts";
 import { listenTo } from "../storage/call-listeners.ts";
@@ -20,8 +21,22 @@ import type { ItemStore } from "../storage/item-store.ts";
 import type { ItemTable } from "../storage/item-table.ts";
 import type { BackendCapabilities } from "./backend.ts";
 import { INTERNALS, type RepositoryInternals } from "./internals.ts";
-import { createdTable, type Opened, openCustom, openTable, openUrl } from "./opening.ts";
-import type { CreateTableOptions, DynamoOptions, OpenOptions } from "./options.ts";
+import {
+  createdTable,
+  migrateUrl,
+  type Opened,
+  openCustom,
+  openTable,
+  openUrl,
+} from "./opening.ts";
+import type {
+  CreateTableOptions,
+  DynamoOptions,
+  MigrateOptions,
+  OpenOptions,
+  PostgresOptions,
+  RedisOptions,
+} from "./options.ts";
 import {
   activeNamespace,
   bucketsOf,
@@ -32,6 +47,7 @@ import {
   type Shared,
   TIMEOUT_MS,
 } from "./shared-store.ts";
+import type { OpenableStore } from "./stores/opened-store.ts";
 
 /** Internal: the repository of a store that is open. A scoped one borrows the store. */
 export let repositoryOf: (opened: Opened, scoped?: boolean) => Repository;
@@ -65,6 +81,8 @@ export class Repository {
   readonly buckets: BucketRecords;
   /** Usage by hour, day and month. */
   readonly usage: UsageRecords;
+  /** Own prices of models. */
+  readonly prices: PriceRecords;
   /**
    * For the limiter.
    *
@@ -97,6 +115,7 @@ export class Repository {
     const operations = new BalanceOperations(context, this.audit, resolver, buckets);
     this.buckets = new BucketRecords(buckets, this.entities, operations);
     this.usage = new UsageRecords(context, buckets.uncountedUsage);
+    this.prices = new PriceRecords(context, this.audit, resolver);
     this[INTERNALS] = {
       buckets,
       resolver,
@@ -116,10 +135,28 @@ export class Repository {
 
   /**
    * Opens a store by its address; without one, `ZAEL_URL`, else a file in the current folder.
-   * An embedded store is created when it is not there; on DynamoDB nothing ever is.
+   * An embedded store is created when it is not there; a table on DynamoDB and a schema on
+   * PostgreSQL never are.
    */
-  static async open(url?: string, options: DynamoOptions = {}): Promise<Repository> {
+  static async open(
+    url?: string,
+    options: DynamoOptions & PostgresOptions & RedisOptions = {},
+  ): Promise<Repository> {
     return repositoryOf(await openUrl(url, options));
+  }
+
+  /**
+   * Creates the schema of a store on PostgreSQL, or brings it to this release, in one transaction.
+   * Other stores have nothing to migrate, and are left alone.
+   *
+   * @example
+   * ```ts
+   * import { Repository } from 'zae-limiter';
+   * await Repository.migrate('memory:'); // postgres://app@db/main
+   * ```
+   */
+  static async migrate(url?: string, options: MigrateOptions = {}): Promise<void> {
+    await migrateUrl(url, options);
   }
 
   /** Connects to a table on DynamoDB; without a name, `ZAEL_STACK`, else `zae-limiter`. */
@@ -137,8 +174,9 @@ export class Repository {
 
   /**
    * Opens any store that keeps the contract of an item store or of an item table
-   * (`zae-limiter/testing` has both). Records that are missing are created in it, as in an embedded
-   * one. The store belongs to the repository from then on, and is closed with it.
+   * (`zae-limiter/testing` has both), or a pool by `postgres(pool)` of `zae-limiter/postgres`.
+   * Records that are missing are created in it, as in an embedded one. The store belongs to the
+   * repository from then on, and is closed with it; a pool of yours is not.
    *
    * @example
    * ```ts
@@ -149,7 +187,10 @@ export class Repository {
    * await repo.close();
    * ```
    */
-  static async over(store: ItemStore | ItemTable, options: OpenOptions = {}): Promise<Repository> {
+  static async over(
+    store: ItemStore | ItemTable | OpenableStore,
+    options: OpenOptions = {},
+  ): Promise<Repository> {
     return repositoryOf(await openCustom(store, options, "custom"));
   }
 

@@ -1,6 +1,8 @@
-/** Opens a store of any kind without writing anything to it. */
+/** Opens a store of any kind without writing anything to it, unless it is to be prepared. */
 
 import type { NamespaceRecords } from "../records/namespaces/namespaces.ts";
+import { newVersionItem } from "../records/version-record.ts";
+import { ITEM_ABSENT } from "../storage/item-store.ts";
 import type { DynamoOptions } from "./options.ts";
 import { type Repository, repositoryOf } from "./repository.ts";
 import { activeNamespace, closeShared, refuseIncompatible, sharedOver } from "./shared-store.ts";
@@ -15,14 +17,23 @@ export interface StoreAsItIs {
   close(): Promise<void>;
 }
 
+/**
+ * Opens a store. `prepares`: a new store that creates itself gets its version record, and no
+ * namespace.
+ */
 export async function openAsItIs(
   location: StoreLocation,
   options: DynamoOptions = {},
+  prepares = false,
 ): Promise<StoreAsItIs> {
   checkOpenOptions(options, location);
   const shared = sharedOver(await openBackend(location, options), options);
+  const { store, clock, traits } = shared.backend;
   try {
-    await refuseIncompatible(shared.backend);
+    const version = await refuseIncompatible(shared.backend);
+    if (prepares && traits.createsItself && version === undefined) {
+      await store.put(newVersionItem(clock()), [ITEM_ABSENT]);
+    }
   } catch (error) {
     await closeShared(shared);
     throw error;

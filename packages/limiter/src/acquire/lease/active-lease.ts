@@ -3,9 +3,10 @@
 import { INSPECT, type InspectStyle, inspected } from "../../base/inspect.ts";
 import { LeaseExpiredError, ValidationError } from "../../domain/errors/errors.ts";
 import type { LimitStatus } from "../../domain/limit-status.ts";
+import type { BucketName } from "../../records/keys.ts";
 import type { Amounts, AmountsByName } from "../acquire-request.ts";
-import { statusesAfter } from "../decision.ts";
-import { balancesIn, type Granted, type Holding, holdingsOf, oldestShownMs } from "./holding.ts";
+import { partsOfBucket, statusesAfter } from "../decision.ts";
+import { type Granted, type Holding, holdingsOf, oldestShownMs, seenIn } from "./holding.ts";
 import type { Lease, ResourceLease, SettledAmounts } from "./lease.ts";
 import { ENDED, LeaseHoldings } from "./lease-holdings.ts";
 import type { LeaseHost, LeaseTarget } from "./lease-host.ts";
@@ -13,6 +14,8 @@ import { LeasePart, type PartAccess } from "./lease-part.ts";
 
 /** Reads what a lease holds, for other parts of this package. */
 export const HELD = Symbol("zae-limiter.held");
+/** Returns the parts of the call that consumed from a bucket, for other parts of this package. */
+export const PARTS_OF = Symbol("zae-limiter.parts-of");
 /** Reads how old the statuses of a lease are, for other parts of this package. */
 export const SHOWN_AT_MS = Symbol("zae-limiter.shown-at-ms");
 
@@ -20,7 +23,7 @@ export class ActiveLease implements Lease {
   static readonly #access: PartAccess<ActiveLease> = {
     holdings: (lease) => lease.#held().all,
     refuseEnded: (lease) => lease.#refuseEnded(),
-    consumeMore: (lease, target, amounts) => lease.#consumeMore(target, amounts),
+    consumeMore: (lease, target, part, amounts) => lease.#consumeMore(target, part, amounts),
   };
   readonly #host: LeaseHost;
   readonly #target: LeaseTarget;
@@ -48,7 +51,7 @@ export class ActiveLease implements Lease {
   }
 
   get statuses(): readonly LimitStatus[] {
-    this.#statuses ??= statusesAfter(this.#granted.legs, balancesIn(this.#granted));
+    this.#statuses ??= statusesAfter(this.#granted.legs, seenIn(this.#granted));
     return this.#statuses;
   }
 
@@ -59,6 +62,15 @@ export class ActiveLease implements Lease {
    */
   get [SHOWN_AT_MS](): number | undefined {
     return oldestShownMs(this.#granted);
+  }
+
+  /**
+   * Returns the parts of the call that consumed from a bucket.
+   *
+   * @internal
+   */
+  [PARTS_OF](bucket: BucketName): readonly number[] {
+    return partsOfBucket(this.#granted.legs, this.#granted.shares, bucket);
   }
 
   /**
@@ -79,17 +91,24 @@ export class ActiveLease implements Lease {
   }
 
   get resources(): readonly string[] {
-    return [...new Set(this.#granted.legs.map(({ resource }) => resource))];
+    const { resource, also = [] } = this.#target;
+    return [...new Set([resource, ...also.map((part) => part.resource)])];
   }
 
-  of(resource: string): ResourceLease {
-    const { resources } = this;
-    if (resource === this.#target.resource) return this.#own();
-    if (!resources.includes(resource)) {
-      const reason = `the lease has no "${resource}"; it has ${resources.join(", ")}`;
-      throw new ValidationError("resource", resource, reason);
-    }
-    return this.#partOf({ ...this.#target, resource, limits: undefined });
+  of(resource: string, { entityId }: { readonly entityId?: string } = {}): ResourceLease {
+    const { also = [] } = this.#target;
+    const parts = [this.#target, ...also];
+    const named = parts.filter((part) => part.resource === resource);
+    const own = named.filter((part) => part.entityId === (entityId ?? this.#target.entityId));
+    const [found] = own.length === 0 && named.length === 1 && entityId === undefined ? named : own;
+    if (found !== undefined) return this.#partAt(parts.indexOf(found));
+    const has = parts.map((part) => `"${part.resource}" of "${part.entityId}"`).join(", ");
+    const wanted = entityId === undefined ? `"${resource}"` : `"${resource}" of "${entityId}"`;
+    const reason =
+      named.length > 1 && entityId === undefined
+        ? `the lease has ${wanted} of several entities: pass { entityId }; it has ${has}`
+        : `the lease has no ${wanted}; it has ${has}`;
+    throw new ValidationError("resource", resource, reason);
   }
 
   get isEnded(): boolean {
@@ -150,23 +169,29 @@ export class ActiveLease implements Lease {
     return this.#holdings;
   }
 
-  /** Returns the part of the resource that was acquired first. */
+  /** Returns the part of the request itself. */
   #own(): LeasePart<ActiveLease> {
-    return this.#partOf(this.#target);
+    return new LeasePart(this.#host, this, ActiveLease.#access, this.#target, 0);
   }
 
-  #partOf(target: LeaseTarget): LeasePart<ActiveLease> {
-    return new LeasePart(this.#host, this, ActiveLease.#access, target);
+  /** Returns a part by its place: 0 is the request itself, then come those of `also`. */
+  #partAt(part: number): LeasePart<ActiveLease> {
+    const other = part === 0 ? undefined : this.#target.also?.[part - 1];
+    if (other === undefined) return this.#own();
+    const { entityId, resource } = other;
+    const { onUnavailable, missingLimits, totals, also } = this.#target;
+    const target = { entityId, resource, onUnavailable, missingLimits, totals, also };
+    return new LeasePart(this.#host, this, ActiveLease.#access, target, part);
   }
 
-  async #consumeMore(target: LeaseTarget, amounts: AmountsByName): Promise<boolean> {
+  async #consumeMore(target: LeaseTarget, part: number, amounts: AmountsByName): Promise<boolean> {
     const granted = await this.#host.consumeMore(target, amounts, this.#acquireId);
     if (!this.isEnded) {
-      if (granted !== undefined) this.#held().add(holdingsOf(granted));
+      if (granted !== undefined) this.#held().add(holdingsOf(granted, part));
       return granted !== undefined;
     }
     // The lease has ended by now: what came too late is refunded at once.
-    if (granted !== undefined) await this.#held().refundLate(holdingsOf(granted));
+    if (granted !== undefined) await this.#held().refundLate(holdingsOf(granted, part));
     throw new LeaseExpiredError();
   }
 

@@ -37,7 +37,7 @@ export class DegradedLease implements Lease {
   }
 
   /** Returns the lease itself: the part of a resource counts nothing either. */
-  of(_resource: string): ResourceLease {
+  of(_resource: string, _options?: { readonly entityId?: string }): ResourceLease {
     return this;
   }
 

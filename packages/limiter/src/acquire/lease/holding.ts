@@ -1,18 +1,38 @@
 /** The parts of buckets that a lease holds, and where refunds go. */
 
-import type { Adjustment, BucketConfig, Leg, LegOutcome, ShardPart } from "../../buckets/leg.ts";
+import type { SeenBalances } from "../../buckets/bucket-consumer.ts";
+import {
+  type Adjustment,
+  type BucketConfig,
+  endsOf,
+  type Leg,
+  type LegOutcome,
+  type PeriodEnds,
+  type SeenPeriods,
+  type ShardPart,
+  sameEnds,
+} from "../../buckets/leg.ts";
+import type { BucketName } from "../../records/keys.ts";
+import type { Share, Shares } from "../call-legs.ts";
 
 /** Consumes that were granted, leg by leg. */
 export interface Granted {
   readonly legs: readonly Leg[];
+  readonly shares?: Shares;
   readonly outcomes: readonly LegOutcome[];
   /** Balances that are left, leg by leg, where they are known without the outcomes. */
   readonly balancesMilli?: readonly (readonly number[])[];
+  /** The periods of limits, leg by leg, where they are known without the outcomes. */
+  readonly periods?: readonly (SeenPeriods | undefined)[] | undefined;
 }
 
 /** Returns the balances that are left, leg by leg. */
-export function balancesIn(granted: Granted): readonly (readonly number[])[] {
-  return granted.balancesMilli ?? granted.outcomes.map((outcome) => outcome.balancesMilli);
+export function seenIn({ balancesMilli, periods, outcomes }: Granted): SeenBalances {
+  if (balancesMilli !== undefined) return { balancesMilli, periods };
+  return {
+    balancesMilli: outcomes.map((outcome) => outcome.balancesMilli),
+    periods: outcomes.map((outcome) => outcome.periods),
+  };
 }
 
 /** Returns when the store showed the oldest of them; `undefined`: just now. */
@@ -26,6 +46,8 @@ export function oldestShownMs({ outcomes }: Granted): number | undefined {
 
 /** The part that a lease holds of one shard of one bucket. */
 export interface Holding {
+  /** The part of the call that it was consumed for; 0: the request itself. */
+  readonly part: number;
   readonly entityId: string;
   readonly resource: string;
   readonly shard: number;
@@ -39,29 +61,65 @@ export interface Holding {
    * is missing is zero, as most are.
    */
   readonly unsureMilli: number[];
+  /** The ends of the periods that were consumed in; absent where no limit has any. */
+  readonly endsMs: PeriodEnds | undefined;
 }
 
-export function holdingsOf(granted: Granted): Holding[] {
-  const { legs, outcomes } = granted;
-  const parts = outcomes[0]?.parts;
+/** Returns the holdings of a grant. `part`: the one that all of it is for, unless it has shares. */
+export function holdingsOf(granted: Granted, part = 0): Holding[] {
+  const { legs, shares, outcomes } = granted;
+  const [first] = outcomes;
+  const parts = first?.parts;
   // Nearly always there is one, and a list that grows by `push` reserves room for seventeen.
   if (legs.length === 1 && parts?.length === 1) {
-    return [partOf(legs[0] as Leg, parts[0] as ShardPart)];
+    const [{ shard, amountsMilli }] = parts as readonly [ShardPart];
+    const endsMs = endsOf(first?.periods);
+    return [holdingOf(legs[0] as Leg, part, shard, amountsMilli.slice(), endsMs)];
   }
-  return legs.flatMap((each, at) => (outcomes[at]?.parts ?? []).map((part) => partOf(each, part)));
+  return legs.flatMap((leg, at) => {
+    const ofShards = outcomes[at]?.parts ?? [];
+    const endsMs = endsOf(outcomes[at]?.periods);
+    const ofParts = shares?.[at] ?? [{ part, amountsMilli: leg.amountsMilli }];
+    return ofParts.length === 1
+      ? ofShards.map(({ shard, amountsMilli }) =>
+          holdingOf(leg, ofParts[0]?.part ?? part, shard, amountsMilli.slice(), endsMs),
+        )
+      : shared(leg, ofParts, ofShards, endsMs);
+  });
 }
 
-function partOf(leg: Leg, { shard, amountsMilli }: ShardPart): Holding {
-  return holdingOf(leg, shard, amountsMilli.slice());
+/** Divides what was consumed from the shards of one bucket among the parts of the call. */
+function shared(
+  leg: Leg,
+  shares: readonly Share[],
+  shards: readonly ShardPart[],
+  endsMs: PeriodEnds | undefined,
+): Holding[] {
+  const openMilli = shares.map(({ amountsMilli }) => [...amountsMilli]);
+  return shards.flatMap(({ shard, amountsMilli }) => {
+    const restMilli = [...amountsMilli];
+    return shares.map(({ part }, index) => {
+      const open = openMilli[index] as number[];
+      const heldMilli = restMilli.map((rest, at) => Math.min(rest, open[at] ?? 0));
+      heldMilli.forEach((held, at) => {
+        add(restMilli, at, -held);
+        add(open, at, -held);
+      });
+      return holdingOf(leg, part, shard, heldMilli, endsMs);
+    });
+  });
 }
 
 function holdingOf(
   { entityId, resource, config }: Pick<Leg, "entityId" | "resource" | "config">,
+  part: number,
   shard: number,
   heldMilli: number[],
+  endsMs: PeriodEnds | undefined,
 ): Holding {
   const pendingMilli = zeros(heldMilli.length);
-  return { entityId, resource, shard, config, heldMilli, pendingMilli, unsureMilli: [] };
+  const unsureMilli: number[] = [];
+  return { part, entityId, resource, shard, config, heldMilli, pendingMilli, unsureMilli, endsMs };
 }
 
 /** Returns a list of zeros. Most buckets have one limit or two. */
@@ -174,6 +232,30 @@ export function tokensOf(
   return tokens;
 }
 
+/**
+ * Returns the tokens of the entity itself, each name once: of its resource, and of its total where
+ * the resource has no such limit.
+ */
+export function ownTokens(
+  holdings: readonly Holding[],
+  { entityId, resource }: BucketName,
+  milliOf: (holding: Holding, at: number) => number,
+): Record<string, number> {
+  const [only] = holdings;
+  const isOne = holdings.length === 1 && only?.entityId === entityId;
+  if (isOne) return tokensOf(holdings, milliOf);
+  const own = holdings.filter((holding) => holding.entityId === entityId);
+  const ofResource = own.filter((holding) => holding.resource === resource);
+  const tokens = tokensOf(ofResource, milliOf);
+  if (ofResource.length === own.length) return tokens;
+  const total = tokensOf(
+    own.filter((holding) => holding.resource !== resource),
+    milliOf,
+  );
+  for (const name of Object.keys(total)) tokens[name] ??= total[name] as number;
+  return tokens;
+}
+
 /** Returns the milli-tokens that the store has written for the holding. */
 export function writtenMilli({ heldMilli }: Holding, at: number): number {
   return heldMilli[at] ?? 0;
@@ -184,35 +266,41 @@ export function add(amountsMilli: number[], at: number, deltaMilli: number): voi
 }
 
 export function copyOf(holding: Holding): Holding {
-  const { entityId, resource, shard, config } = holding;
+  const { part, entityId, resource, shard, config, endsMs } = holding;
   const heldMilli = [...holding.heldMilli];
   const pendingMilli = [...holding.pendingMilli];
   const unsureMilli = [...holding.unsureMilli];
-  return { entityId, resource, shard, config, heldMilli, pendingMilli, unsureMilli };
+  return { part, entityId, resource, shard, config, heldMilli, pendingMilli, unsureMilli, endsMs };
 }
 
 /** Returns the holding with other amounts in place of the written ones. */
 export function heldAs(holding: Holding, heldMilli: number[]): Holding {
-  const { entityId, resource, shard, config, pendingMilli, unsureMilli } = holding;
-  return { entityId, resource, shard, config, heldMilli, pendingMilli, unsureMilli };
+  const { part, entityId, resource, shard, config, pendingMilli, unsureMilli, endsMs } = holding;
+  return { part, entityId, resource, shard, config, heldMilli, pendingMilli, unsureMilli, endsMs };
 }
 
 /** Returns the change of the shard that the holding is of. */
 export function adjustmentOf(
-  { entityId, resource, shard, config }: Holding,
+  { entityId, resource, shard, config, endsMs }: Holding,
   deltasMilli: readonly number[],
 ): Adjustment {
-  return { entityId, resource, shard, config, deltasMilli };
+  return { entityId, resource, shard, config, deltasMilli, endsMs };
 }
 
-/** Whether two holdings are of one shard, and their amounts are of the same limits. */
+/**
+ * Returns whether two holdings are of one part and shard, their amounts are of the same limits, and
+ * both or none of them bypass these: what was consumed under bypass has left no balance.
+ */
 export function sameBucket(left: Holding, right: Holding): boolean {
   const names = right.config.limits;
   return (
+    left.part === right.part &&
     left.entityId === right.entityId &&
     left.resource === right.resource &&
     left.shard === right.shard &&
+    (left.config.bypass === true) === (right.config.bypass === true) &&
     left.config.limits.length === names.length &&
-    left.config.limits.every(({ name }, at) => name === names[at]?.name)
+    left.config.limits.every(({ name }, at) => name === names[at]?.name) &&
+    sameEnds(left.endsMs, right.endsMs)
   );
 }

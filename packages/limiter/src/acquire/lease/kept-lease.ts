@@ -23,6 +23,8 @@ export type KeptLease = {
 
 /** A holding in one shard of one bucket, in milli-tokens aligned with the limits. */
 type KeptHolding = {
+  /** The part of the call; absent where an older version wrote it: one part for each resource. */
+  readonly part?: number;
   readonly entityId: string;
   readonly resource: string;
   readonly shard: number;
@@ -32,6 +34,8 @@ type KeptHolding = {
   readonly bypass: boolean;
   readonly heldMilli: readonly number[];
   readonly unsureMilli: readonly number[];
+  /** The ends of the periods that were consumed in, 0 where a limit has none; absent: none has. */
+  readonly endsMs?: readonly number[];
 };
 
 /** Returns what a lease has consumed, as far as it is written; `undefined` for a degraded one. */
@@ -42,12 +46,14 @@ export function keptLeaseOf(lease: Lease): KeptLease | undefined {
   return { entityId, resource, holdings: holdings.map(keptOf) };
 }
 
-function keptOf({ entityId, resource, shard, config, ...milli }: Holding): KeptHolding {
+function keptOf({ part, entityId, resource, shard, config, ...milli }: Holding): KeptHolding {
   const { limits, source, version, bypass = false } = config;
   const heldMilli = [...milli.heldMilli];
+  const { endsMs } = milli;
   const unsureMilli = limits.map((_, at) => milli.unsureMilli[at] ?? 0);
   const json = limits.map((limit) => limit.toJSON());
   return {
+    part,
     entityId,
     resource,
     shard,
@@ -57,13 +63,14 @@ function keptOf({ entityId, resource, shard, config, ...milli }: Holding): KeptH
     bypass,
     heldMilli,
     unsureMilli,
+    ...(endsMs === undefined ? {} : { endsMs: limits.map((_, at) => endsMs[at] ?? 0) }),
   };
 }
 
 /**
- * Sets the final amounts of a kept lease: of its resource and those of `also`, on every shard, of
- * the entity and its ancestors. Limits that it does not hold are left out. Not to be repeated:
- * a second call would write the same correction again.
+ * Sets the final amounts of a kept lease: of its part and those of `also`, on every shard, of the
+ * entity and its ancestors, of resources and totals. Limits that it does not hold are left out.
+ * Not to be repeated: a second call would write the same correction again.
  */
 export async function settleKept(
   limiter: RateLimiter,
@@ -72,25 +79,33 @@ export async function settleKept(
 ): Promise<void> {
   const host = limiter[LEASE_HOST];
   const target = { entityId, resource, missingLimits: "ignore" } as const;
-  const holdings = new LeaseHoldings(host, target, undefined, kept.map(holdingOf));
+  const resources = [...new Set(kept.map((holding) => holding.resource))];
+  const read = kept.map((holding) =>
+    holdingOf(holding, holding.part ?? resources.indexOf(holding.resource)),
+  );
+  const holdings = new LeaseHoldings(host, target, undefined, read);
   const lease = { statuses: [] };
   const access = {
     holdings: () => holdings.all,
     refuseEnded: () => {},
     consumeMore: () => Promise.resolve(false),
   };
-  for (const name of new Set(holdings.all.map((holding) => holding.resource))) {
-    new LeasePart(host, lease, access, { ...target, resource: name }).settle(amounts);
+  for (const part of new Set(holdings.all.map((holding) => holding.part))) {
+    new LeasePart(host, lease, access, target, part).settle(amounts);
   }
   await holdings.flush();
 }
 
 /** Reads a holding from JSON, which another program may have written. */
-function holdingOf({ limits, source, version, bypass, ...kept }: KeptHolding): Holding {
+function holdingOf(
+  { limits, source, version, bypass, ...kept }: KeptHolding,
+  part: number,
+): Holding {
   const { entityId, resource, shard } = kept;
   const checked = (milli: readonly number[]) =>
     limits.map((_, at) => checkInteger("kept", milli[at] ?? 0, 0, Number.MAX_SAFE_INTEGER));
   return {
+    part: checkInteger("kept", part, 0, Number.MAX_SAFE_INTEGER),
     entityId,
     resource,
     shard,
@@ -103,5 +118,6 @@ function holdingOf({ limits, source, version, bypass, ...kept }: KeptHolding): H
     heldMilli: checked(kept.heldMilli),
     pendingMilli: limits.map(() => 0),
     unsureMilli: checked(kept.unsureMilli),
+    endsMs: kept.endsMs && checked(kept.endsMs).map((endMs) => (endMs === 0 ? undefined : endMs)),
   };
 }

@@ -9,9 +9,9 @@ import {
   copyOf,
   type Holding,
   heldAs,
+  ownTokens,
   sameBucket,
   sumsOf,
-  tokensOf,
   writtenMilli,
 } from "./holding.ts";
 import type { LeaseHost, LeaseTarget } from "./lease-host.ts";
@@ -158,12 +158,9 @@ export class LeaseHoldings {
   /** Returns the fields of an event, with the amounts of the entity itself. */
   #facts(holdings: readonly Holding[]) {
     const { entityId, resource } = this.#target;
-    const isOwn = (holding: Holding) =>
-      holding.entityId === entityId && holding.resource === resource;
-    const amounts = tokensOf(
-      holdings.every(isOwn) ? holdings : holdings.filter(isOwn),
-      writtenMilli,
-    );
+    const isOwn = ({ part }: Holding) => part === 0;
+    const own = holdings.every(isOwn) ? holdings : holdings.filter(isOwn);
+    const amounts = ownTokens(own, this.#target, writtenMilli);
     return { acquireId: this.#acquireId, entityId, resource, amounts };
   }
 

@@ -4,7 +4,7 @@ import type { BucketStore } from "../../buckets/bucket-store.ts";
 import type { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import type { OnUnavailable } from "../../domain/errors/unavailability.ts";
 import type { Limit } from "../../domain/limit.ts";
-import type { AmountsByName, MissingLimits } from "../acquire-request.ts";
+import type { AmountsByName, CheckedAlso, MissingLimits } from "../acquire-request.ts";
 import type { LeaseWarning, LimiterEvent } from "../events.ts";
 import type { Granted } from "./holding.ts";
 
@@ -18,6 +18,10 @@ export interface LeaseTarget {
   readonly limits?: readonly Limit[] | undefined;
   readonly onUnavailable?: OnUnavailable | undefined;
   readonly missingLimits?: MissingLimits | undefined;
+  /** Whether totals count; the setting of the limiter when absent. */
+  readonly totals?: boolean | undefined;
+  /** Other parts of the call. */
+  readonly also?: readonly CheckedAlso[] | undefined;
 }
 
 /** The limiter, as its leases use it. */

@@ -1,8 +1,10 @@
-/** The part of a lease that belongs to one resource, and its corrections. */
+/** One part of a lease, of an entity and resource, and its corrections. */
 
 import { checkInteger, TOKENS_MAX } from "../../domain/check.ts";
 import { ValidationError } from "../../domain/errors/errors.ts";
+import type { Limit } from "../../domain/limit.ts";
 import type { LimitStatus } from "../../domain/limit-status.ts";
+import { TOTAL } from "../../domain/names.ts";
 import {
   type Amounts,
   type AmountsByName,
@@ -16,8 +18,8 @@ import {
   countedMilli,
   type Holding,
   limitAt,
+  ownTokens,
   placeOf,
-  tokensOf,
   usedMilli,
 } from "./holding.ts";
 import type { ResourceLease, SettledAmounts } from "./lease.ts";
@@ -27,11 +29,16 @@ type Correction = "adjust" | "release" | "settle";
 
 /** Access of a part to its lease. One for all leases: functions per lease would cost more. */
 export interface PartAccess<L> {
-  /** Returns the holdings of all resources; a part selects its own. */
+  /** Returns the holdings of all parts; a part selects its own. */
   holdings(lease: L): readonly Holding[];
   refuseEnded(lease: L): void;
-  /** Consumes more from a part; false: passed uncounted. */
-  consumeMore(lease: L, target: LeaseTarget, amounts: AmountsByName): Promise<boolean>;
+  /** Consumes more for a part; false: passed uncounted. */
+  consumeMore(
+    lease: L,
+    target: LeaseTarget,
+    part: number,
+    amounts: AmountsByName,
+  ): Promise<boolean>;
 }
 
 export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
@@ -41,41 +48,45 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
   readonly #lease: L;
   readonly #access: PartAccess<L>;
   readonly #target: LeaseTarget;
+  readonly #part: number;
 
-  constructor(host: LeaseHost, lease: L, access: PartAccess<L>, target: LeaseTarget) {
+  constructor(host: LeaseHost, lease: L, access: PartAccess<L>, target: LeaseTarget, part: number) {
     this.#host = host;
     this.#lease = lease;
     this.#access = access;
     this.#target = target;
+    this.#part = part;
   }
 
   get consumed(): Amounts {
-    const { entityId } = this.#target;
-    const holdings = this.#holdings();
-    const isOne = holdings.length === 1 && holdings[0]?.entityId === entityId;
-    const own = isOne ? holdings : holdings.filter((holding) => holding.entityId === entityId);
-    const tokens = tokensOf(own, countedMilli);
+    const tokens = ownTokens(this.#holdings(), this.#target, countedMilli);
     for (const name in tokens) if (tokens[name] === 0) return withoutZeros(tokens);
     return tokens;
   }
 
   get overdrawn(): readonly string[] {
-    const { resource } = this.#target;
-    const overdrawn = this.#lease.statuses.filter(
-      (status) => status.resource === resource && status.overdrawn === true,
-    );
+    const overdrawn = this.#lease.statuses.filter((status) => {
+      const isOf = (holding: Holding) =>
+        holding.entityId === status.entityId && holding.resource === status.resource;
+      return status.overdrawn === true && this.#holdings().some(isOf);
+    });
     return [...new Set(overdrawn.map(({ limitName }) => limitName))];
   }
 
   get bypassed(): boolean {
-    return this.#own().config.bypass === true;
+    const { entityId, resource } = this.#target;
+    const own = this.#holdings().filter((holding) => holding.entityId === entityId);
+    // Without limits of the resource, the total alone decides.
+    const first = own.find((holding) => holding.resource === resource) ?? own[0];
+    return first?.config.bypass === true;
   }
 
   async consume(amounts: Amounts): Promise<void> {
     this.#access.refuseEnded(this.#lease);
     const checked = checkAmounts("consume", amounts, 0);
     this.#checkNames("consume", checked);
-    const isCounted = await this.#access.consumeMore(this.#lease, this.#target, checked);
+    const target = this.#target;
+    const isCounted = await this.#access.consumeMore(this.#lease, target, this.#part, checked);
     if (!isCounted) this.#believe(checked);
   }
 
@@ -101,20 +112,29 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
   }
 
   #holdings(): readonly Holding[] {
-    const { resource } = this.#target;
+    const part = this.#part;
     const holdings = this.#access.holdings(this.#lease);
-    // Nearly always there is one, and it is of this resource.
-    if (holdings.length === 1 && holdings[0]?.resource === resource) return holdings;
-    return holdings.filter((holding) => holding.resource === resource);
+    // Nearly always there is one, and it is of this part.
+    if (holdings.length === 1 && holdings[0]?.part === part) return holdings;
+    return holdings.filter((holding) => holding.part === part);
   }
 
-  /** Returns the holding of the entity itself that was consumed from first. */
-  #own(): Holding {
-    return this.#holdings()[0] as Holding;
+  /** Returns the limits that corrections may name: of the entity itself, and of totals. */
+  #limits(): readonly Limit[] {
+    const { entityId } = this.#target;
+    const holdings = this.#holdings();
+    const [first] = holdings;
+    if (holdings.length === 1 && first !== undefined) return first.config.limits;
+    const known = new Map<string, Limit>();
+    for (const holding of holdings) {
+      if (holding.entityId !== entityId && holding.resource !== TOTAL) continue;
+      for (const limit of holding.config.limits) known.set(limit.name, limit);
+    }
+    return [...known.values()];
   }
 
   #checkNames(field: string, amounts: AmountsByName): void {
-    this.#host.checkNames(this.#target, field, amounts, this.#own().config.limits);
+    this.#host.checkNames(this.#target, field, amounts, this.#limits());
   }
 
   #warn(
@@ -158,9 +178,8 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
 
   #read(operation: Correction, amounts: SettledAmounts, sign: 1 | -1): AmountsByName {
     this.#access.refuseEnded(this.#lease);
-    const { limits } = this.#own().config;
     // A provider may report no usage at all: then the amount of every limit is missing.
-    const given = amounts ?? Object.fromEntries(limits.map(({ name }) => [name, amounts]));
+    const given = amounts ?? Object.fromEntries(this.#limits().map(({ name }) => [name, amounts]));
     const read = readCorrections(operation, given, sign, (name, amount) => {
       this.#warn("amount_missing", operation, name, amount);
     });
@@ -174,17 +193,18 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
    */
   #used(name: string): number | undefined {
     const holdings = this.#holdings();
-    const holder = placeOf(holdings, name)?.holding.entityId;
+    const holder = placeOf(holdings, name)?.holding;
     if (holder === undefined) return undefined;
     let used = 0;
     for (const holding of holdings) {
       const at = limitAt(holding, name);
-      if (at >= 0 && holding.entityId === holder) used += usedMilli(holding, at);
+      const isOf = holding.entityId === holder.entityId && holding.resource === holder.resource;
+      if (at >= 0 && isOf) used += usedMilli(holding, at);
     }
     return used / 1000;
   }
 
-  /** Applies to the entity and to every ancestor that has the limit. */
+  /** Applies to the resource and the total, of the entity and of every ancestor with the limit. */
   #apply(deltas: AmountsByName): void {
     for (const holdings of byBucket(this.#holdings())) {
       for (const [name, delta] of deltas) addPending(holdings, name, delta * 1000);

@@ -11,7 +11,7 @@ export type SettledAmounts<Names extends string = string> = Readonly<
 >;
 
 /**
- * The part of a lease that belongs to one resource.
+ * The part of a lease that belongs to one resource of an entity, and to the total of that entity.
  *
  * @example
  * ```ts
@@ -29,7 +29,7 @@ export type SettledAmounts<Names extends string = string> = Readonly<
  * ```
  */
 export interface ResourceLease<Names extends string = string> {
-  /** Net, of this entity, as far as it is counted; parents are not added in. */
+  /** Net, of this entity, as far as it is counted; parents and totals are not added in. */
   readonly consumed: Amounts<Names>;
   /** The soft limits, of the entity or an ancestor, that the acquire has left below zero. */
   readonly overdrawn: readonly string[];
@@ -76,8 +76,11 @@ export interface Lease<Names extends string = string> extends ResourceLease<Name
   readonly degraded: boolean;
   /** The resources of the acquire: its own first, then those of `also`. */
   readonly resources: readonly string[];
-  /** Returns the part of one resource; the methods of the lease itself apply to the first one. */
-  of(resource: string): ResourceLease<Names>;
+  /**
+   * Returns the part of one resource; the methods of the lease itself apply to the first one. A
+   * resource that `also` names for several entities needs the `entityId`.
+   */
+  of(resource: string, options?: { readonly entityId?: string }): ResourceLease<Names>;
   /** Writes what was adjusted so far, for long streams. */
   flush(): Promise<void>;
   /** Writes what was adjusted and ends the lease. */

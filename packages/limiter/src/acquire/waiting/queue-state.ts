@@ -5,11 +5,9 @@ import { floorDiv } from "../../core/integers.ts";
 import type { Limit } from "../../domain/limit.ts";
 import { type LimitStatus, secondsUntilFull } from "../../domain/limit-status.ts";
 import { bucketId } from "../../records/keys.ts";
-import type { AmountsByName, CheckedRequest } from "../acquire-request.ts";
+import type { AmountsByName } from "../acquire-request.ts";
 import { Refusal } from "../decision.ts";
-
-/** The parts of a call that a queue needs. */
-export type QueueRequest = Pick<CheckedRequest, "entityId" | "resource" | "limits" | "amounts">;
+import type { QueueLine } from "./queue-line.ts";
 
 /** The last answer of the store. */
 interface Answer {
@@ -66,19 +64,14 @@ export class QueueState {
     if (this.#answer !== undefined) addAt(this.#answer.refunded, bucketName, amounts);
   }
 
-  /**
-   * Records an answer to a request that asked after the refunds `before`. Of a call for several
-   * resources only the statuses of the queue's own resource are recorded.
-   */
+  /** Records an answer to a request that asked after the refunds `before`. */
   know(
-    all: readonly LimitStatus[],
-    { limits, also, resource }: CheckedRequest,
+    statuses: readonly LimitStatus[],
+    { limits }: QueueLine,
     before: AmountsByName,
     nowMs: number,
     shownMs: number,
   ): void {
-    const isOwn = (status: LimitStatus) => status.resource === resource;
-    const statuses = also.length === 0 ? all : all.filter(isOwn);
     const refunded = this.givenSince(before);
     const shownAtMs = Math.min(nowMs, shownMs);
     this.#answer = { statuses, limits, seenAtMs: nowMs, shownAtMs, refunded };
@@ -89,7 +82,7 @@ export class QueueState {
    * Returns the answer for a request behind those that need `ahead`; `undefined` when nothing is
    * known. Limits given with a call say nothing about calls with other limits.
    */
-  behind(request: QueueRequest, ahead: AmountsByName, nowMs: number): Refusal | undefined {
+  behind(request: QueueLine, ahead: AmountsByName, nowMs: number): Refusal | undefined {
     const known = this.#answer;
     if (known === undefined || !sameLimits(known.limits, request.limits)) return undefined;
     const elapsedMs = Math.max(0, nowMs - known.seenAtMs);
@@ -102,6 +95,7 @@ export class QueueState {
           refunded: known.refunded.get(`${bucketId(status)} ${status.limitName}`) ?? 0,
         }),
       ),
+      request,
     );
   }
 }

@@ -8,13 +8,14 @@
 
 import type { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import type { LimitStatus } from "../../domain/limit-status.ts";
-import type { AmountsByName, CheckedRequest } from "../acquire-request.ts";
+import type { AmountsByName } from "../acquire-request.ts";
 import { type Refusal, shownAtMsOf } from "../decision.ts";
-import { oldestFresh, type QueueRequest, QueueState } from "./queue-state.ts";
+import type { QueueLine } from "./queue-line.ts";
+import { oldestFresh, QueueState } from "./queue-state.ts";
 import { addAmounts, byTicket, WaiterLanes } from "./waiter-lanes.ts";
 
 export interface Waiter {
-  readonly request: CheckedRequest;
+  readonly request: QueueLine;
   /** Whether the limiter that it came through, or its store, was closed. */
   readonly isClosed: () => boolean;
   /** Time of the timer at which the wait ends. */
@@ -144,7 +145,7 @@ export class WaitingQueue {
   }
 
   /** Returns the answer for a new request; `undefined` without a cached state. */
-  behindAll(request: QueueRequest, nowMs: number): Refusal | undefined {
+  behindAll(request: QueueLine, nowMs: number): Refusal | undefined {
     const ahead = new Map(this.#asked);
     addAmounts(ahead, this.#waiters.needed, 1);
     return this.#state.behind(request, ahead, nowMs);
@@ -171,10 +172,11 @@ export class WaitingQueue {
    * Records a refusal. Waiters that joined before any answer are judged now, once: those that
    * cannot succeed in time are refused, and those that do not need the exceeded limit are started.
    * The answer may not include refunds that were made while it was under way. Returns what the
-   * waiter does next: it leaves, asks again at once, or rests.
+   * waiter does next: it leaves, asks again at once, or rests. `statuses`: those of this queue.
    */
   learn(
     refusal: Refusal,
+    statuses: readonly LimitStatus[],
     waiter: Waiter,
     nowMs: number,
     timerMs: number,
@@ -182,7 +184,7 @@ export class WaitingQueue {
   ): "leave" | "ask" | "rest" {
     const { request, givenBefore } = waiter;
     const shownMs = Math.max(shownAtMsOf(refusal) ?? nowMs, oldestFresh(nowMs));
-    this.#state.know(refusal.statuses, request, givenBefore, nowMs, shownMs);
+    this.#state.know(statuses, request, givenBefore, nowMs, shownMs);
     const again = this.#isWorthAsking(waiter, nowMs);
     const leaves = isElsewhere || (!again && isTooLate(refusal, timerMs, waiter.until));
     if (this.#unjudged > 0) this.#judgeAll(nowMs, timerMs, leaves ? waiter : undefined);

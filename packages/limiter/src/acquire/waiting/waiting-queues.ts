@@ -9,14 +9,13 @@ import { onAdded } from "../../buckets/added-tokens.ts";
 import type { BucketStore } from "../../buckets/bucket-store.ts";
 import { InfrastructureError, RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import { bucketId } from "../../records/keys.ts";
-import type { AmountsByName, CheckedRequest } from "../acquire-request.ts";
-import type { Refusal } from "../decision.ts";
+import type { AmountsByName } from "../acquire-request.ts";
+import { partsOf, type Refusal } from "../decision.ts";
 import { inTime } from "../in-time.ts";
-import { type ActiveLease, SHOWN_AT_MS } from "../lease/active-lease.ts";
+import { type ActiveLease, PARTS_OF, SHOWN_AT_MS } from "../lease/active-lease.ts";
 import type { Lease } from "../lease/lease.ts";
 import { onAbort, untilAborted } from "./aborts.ts";
-import type { QueueRequest } from "./queue-state.ts";
-import { scarcestOf } from "./waiting-for-several.ts";
+import { linesOf, type QueuedCall, type QueueLine, scarcestOf, statusesOn } from "./queue-line.ts";
 import { isTooLate, type Waiter, WaitingQueue } from "./waiting-queue.ts";
 
 /** Timers take at most 2^31 milliseconds; a longer sleep is split. */
@@ -28,7 +27,8 @@ const WAITERS_MAX = 10_000;
 
 type Grant = {
   readonly granted: true;
-  readonly lease: Pick<Lease, "statuses"> & Partial<Pick<ActiveLease, typeof SHOWN_AT_MS>>;
+  readonly lease: Pick<Lease, "statuses"> &
+    Partial<Pick<ActiveLease, typeof SHOWN_AT_MS | typeof PARTS_OF>>;
 };
 /** Throws `RateLimiterUnavailable` where the store cannot answer; then the queue fails with it. */
 type Attempt<G> = () => Promise<G | Refusal>;
@@ -75,28 +75,21 @@ export class WaitingQueues {
     for (const queue of this.#queues.values()) queue.wakeAll();
   }
 
-  /**
-   * Refuses a call that does not wait when the tokens left belong to the queue: it is granted only
-   * where the balance covers all waiters too.
-   */
-  async refusal(
-    request: QueueRequest,
-    deadline: Deadline,
-    signal?: AbortSignal,
-  ): Promise<Refusal | undefined> {
-    const isShort = ({ violations }: Refusal) => violations.length > 0;
-    const known = await this.#behindAll(request, isShort, signal, deadline);
-    return known === undefined || !isShort(known) ? undefined : known;
+  /** Returns whether requests wait in one of the queues of a call. */
+  areAhead(lines: readonly QueueLine[]): boolean {
+    return lines.some((line) => this.#queues.has(bucketId(line)));
   }
 
-  /** Does the same as `refusal`, for each resource of a call. */
-  async refusalOfAny(request: CheckedRequest, deadline: Deadline): Promise<Refusal | undefined> {
-    const { also, signal } = request;
-    const own = await this.refusal(request, deadline, signal);
-    if (own !== undefined) return own;
-    for (const part of also) {
-      const refused = await this.refusal({ ...request, ...part }, deadline, signal);
-      if (refused !== undefined) return refused;
+  /**
+   * Refuses a call that does not wait when the tokens left belong to one of its queues: it is
+   * granted only where the balance covers all waiters too.
+   */
+  async refusal(call: QueuedCall, deadline: Deadline): Promise<Refusal | undefined> {
+    if (this.isEmpty) return undefined;
+    const isShort = ({ violations }: Refusal) => violations.length > 0;
+    for (const line of linesOf(call)) {
+      const known = await this.#behindAll(line, isShort, call.signal, deadline);
+      if (known !== undefined && isShort(known)) return known;
     }
     return undefined;
   }
@@ -117,19 +110,21 @@ export class WaitingQueues {
 
   /**
    * Asks until the request is granted. Returns the refusal at once when the wait would exceed
-   * `maxWaitMs`, or when too many requests wait already. Throws the reason of an aborted signal.
+   * `maxWaitMs`, when too many requests wait already, or when another queue of the call is the
+   * longer wait. Throws the reason of an aborted signal.
    */
   async wait<G extends Grant>(
-    request: CheckedRequest,
+    request: QueueLine,
+    maxWaitMs: number,
     attempt: Attempt<G>,
     isClosed: () => boolean,
   ): Promise<G | Refusal> {
-    const until = this.#timer.nowMs() + request.maxWaitMs;
+    const until = this.#timer.nowMs() + maxWaitMs;
     // Calls that come while this one asks the store are behind it.
     this.#tickets += 1;
     const ticket = this.#tickets;
     const isInVain = (refusal: Refusal) => isTooLate(refusal, this.#timer.nowMs(), until);
-    const known = await this.#behindAll(request, isInVain, request.signal);
+    const known = await this.#behindAll(request, isInVain, request.call.signal);
     if (known !== undefined && isInVain(known)) return known;
     if (needsNoWait(request, known)) {
       const decision = await attempt();
@@ -156,7 +151,7 @@ export class WaitingQueues {
    * again, once for all requests that arrive meanwhile; if the store fails, they fail with it.
    */
   async #behindAll(
-    request: QueueRequest,
+    request: QueueLine,
     refuses: (known: Refusal) => boolean,
     signal: AbortSignal | undefined,
     deadline?: Deadline,
@@ -180,7 +175,7 @@ export class WaitingQueues {
     waiter: Waiter,
     attempt: Attempt<G>,
   ): Promise<G | Refusal> {
-    const { signal } = waiter.request;
+    const { signal } = waiter.request.call;
     const queue = this.#queues.get(name) ?? new WaitingQueue();
     this.#queues.set(name, queue);
     queue.join(waiter);
@@ -240,14 +235,18 @@ export class WaitingQueues {
   ): Promise<G | Refusal | undefined> {
     const decision = await this.#answer(queue, attempt);
     if (decision.granted) {
-      const { statuses, [SHOWN_AT_MS]: shownAtMs } = decision.lease;
-      queue.learnLeft(statuses, waiter, this.#clock(), shownAtMs);
+      const { lease } = decision;
+      const left = statusesOn(waiter.request, lease.statuses, (bucket) =>
+        lease[PARTS_OF] === undefined ? [0] : lease[PARTS_OF](bucket),
+      );
+      queue.learnLeft(left, waiter, this.#clock(), lease[SHOWN_AT_MS]);
       return decision;
     }
     queue.sendBack(waiter);
     const isElsewhere = isOfAnother(decision, waiter.request);
     const nowMs = this.#timer.nowMs();
-    const next = queue.learn(decision, waiter, this.#clock(), nowMs, isElsewhere);
+    const seen = statusesOn(waiter.request, decision.statuses, (at) => partsOf(decision, at));
+    const next = queue.learn(decision, seen, waiter, this.#clock(), nowMs, isElsewhere);
     this.#watch(queue);
     if (next === "leave") return decision;
     if (queue.isHead(waiter)) {
@@ -292,7 +291,7 @@ export class WaitingQueues {
   }
 
   #refuseEnded({ request, isClosed }: Waiter): void {
-    request.signal?.throwIfAborted();
+    request.call.signal?.throwIfAborted();
     if (isClosed()) throw new InfrastructureError("The limiter was closed while a call waited");
   }
 }
@@ -301,13 +300,15 @@ export class WaitingQueues {
  * Returns whether a request skips the queue: it asks for zero tokens, or the balance covers all
  * requests ahead too, which then wait for another limit.
  */
-function needsNoWait({ amounts }: CheckedRequest, known: Refusal | undefined): boolean {
+function needsNoWait({ amounts }: QueueLine, known: Refusal | undefined): boolean {
   if (known !== undefined && known.violations.length === 0) return true;
   for (const amount of amounts.values()) if (amount > 0) return false;
   return true;
 }
 
-/** Whether a call for several resources must wait longer for another one than for this queue's. */
-function isOfAnother(refusal: Refusal, { also, resource }: CheckedRequest): boolean {
-  return also.length > 0 && scarcestOf(refusal) !== resource;
+/** Whether a call with several lines must wait longer for another one than for this queue's. */
+function isOfAnother(refusal: Refusal, { entityId, resource, call }: QueueLine): boolean {
+  if ((call.also ?? []).length === 0 && !call.totals) return false;
+  const line = scarcestOf(refusal, call);
+  return line?.entityId !== entityId || line.resource !== resource;
 }

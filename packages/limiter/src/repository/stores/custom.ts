@@ -7,6 +7,7 @@ import type { ItemStore } from "../../storage/item-store.ts";
 import { type ItemTable, isItemTable } from "../../storage/item-table.ts";
 import { type Backend, clockOf, type StoreTraits } from "../backend.ts";
 import type { OpenOptions } from "../options.ts";
+import { isOpenable, OPENS, type OpenableStore } from "./opened-store.ts";
 
 /** Other processes may use the store too, whatever it is. */
 const TRAITS: StoreTraits = {
@@ -18,10 +19,11 @@ const TRAITS: StoreTraits = {
 /** Wraps an open store. Tests with virtual time pass the buckets: they cannot await an import. */
 export async function customBackend(
   name: string,
-  store: ItemStore | ItemTable,
+  store: ItemStore | ItemTable | OpenableStore,
   options: OpenOptions,
   openBuckets?: Backend["openBuckets"],
 ): Promise<Backend> {
+  if (isOpenable(store)) return store[OPENS](options);
   const database = { system: name };
   if (isItemTable(store)) {
     const { openItemTable } = await import("./open-item-table.ts");

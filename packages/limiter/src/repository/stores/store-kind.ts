@@ -1,11 +1,11 @@
 /**
- * Kinds of stores: `memory`, `sqlite`, `dynamodb`. Each is one file in this folder and one
- * line in `stores.ts`; no file outside this folder asks which kind a store is.
+ * Kinds of stores: `memory`, `sqlite`, `postgres`, `redis`, `dynamodb`. Each is one file here and
+ * one line in `stores.ts`; no file outside this folder asks which kind a store is.
  */
 
 import type { ValidationError } from "../../domain/errors/errors.ts";
 import type { Backend, StoreTraits } from "../backend.ts";
-import type { OpenOptions } from "../options.ts";
+import type { MigrateOptions, OpenOptions } from "../options.ts";
 import type { OptionOwner } from "./open-option.ts";
 
 /** The place of a store. Each kind adds what it needs to open one. */
@@ -44,10 +44,12 @@ export interface StoreKind<
   readonly traits: StoreTraits;
   /** Reads an address; throws `address.refusal` when it names no store. */
   parse(address: StoreAddress): Location;
-  /** Returns the address of a store without its namespace, for another process. */
+  /** Returns the address without its namespace, with credentials, to open the store again. */
   address(location: Location): string;
   /** Returns the name of a store for messages. It never shows credentials. */
   describe(location: Location): string;
   /** Opens a store, and loads its adapter when that is not loaded yet. Writes nothing. */
   open(location: Location, options: Options): Promise<Backend>;
+  /** Creates the schema of a store or brings it up; returns its versions before and after. */
+  migrate?(location: Location, options: MigrateOptions): Promise<{ from: number; to: number }>;
 }
