@@ -12,6 +12,7 @@ import type { RecordContext } from "../records/record-context.ts";
 import { INTERNALS } from "../repository/internals.ts";
 import type { Repository } from "../repository/repository.ts";
 import { ApplyTurn } from "./apply-turn.ts";
+import { parentsOf } from "./entity-records.ts";
 import { fingerprintOf } from "./fingerprint.ts";
 import {
   checkFits,
@@ -42,6 +43,8 @@ export interface ApplyOptions {
   readonly waitMs?: number;
   /** Stops between two changes; what was done is recorded. */
   readonly signal?: AbortSignal;
+  /** Writes every declared entry, also those that are as declared, and stamps buckets again. */
+  readonly full?: boolean;
   /** Called with each change when it is done or has failed. */
   readonly onChange?: (change: LimitChange, error?: ZaeLimiterError) => void;
 }
@@ -71,16 +74,19 @@ export async function applyManifest(
 ): Promise<ApplyResult> {
   const { records, timer } = repo[INTERNALS];
   const fingerprint = fingerprintOf(manifest);
-  const { waitMs = WAIT_MS, signal } = options;
+  const { waitMs = WAIT_MS, signal, full = false } = options;
   const taken = await ApplyTurn.take(records, { timer, waitMs, signal }, async (record) => {
-    const plan = await planFor(records, manifest, record);
+    const plan = await planFor(records, manifest, record, full);
     if (isSettled(record, plan, fingerprint)) return { plan };
     checkFits(allRemembered(record, plan));
     return { plan, begin: beginning(record, plan) };
   });
   const { plan } = taken.prepared;
   if (taken.turn === undefined) return { plan, applied: [], failed: [], skipped: [] };
-  const { lost, ...outcome } = await carryOut(repo, plan.changes, taken.turn, options);
+  const { lost, ...outcome } = await carryOut(repo, plan.changes, taken.turn, {
+    ...options,
+    replaceKind: manifest.replaceKind === true,
+  });
   if (lost !== undefined) return { plan, ...outcome, unrecorded: lost };
   const complete = outcome.failed.length === 0 && outcome.skipped.length === 0;
   const unrecorded = await failureOf(
@@ -96,10 +102,12 @@ async function planFor(
   records: RecordContext,
   manifest: Manifest,
   managed: ManagedRecord,
+  full = false,
 ): Promise<LimitPlan> {
   const declared = declarationsOf(manifest).map(([target]) => target);
-  const targets = [...declared, ...managed.targets, ...managed.unsettled];
-  return planChanges(manifest, await readLevels(records, targets), managed);
+  const parents = parentsOf(manifest);
+  const targets = [...declared, ...parents, ...managed.targets, ...managed.unsettled];
+  return planChanges(manifest, await readLevels(records, targets), managed, full);
 }
 
 interface Outcome extends Omit<ApplyResult, "plan" | "unrecorded"> {
@@ -112,7 +120,7 @@ async function carryOut(
   repo: Repository,
   changes: readonly LimitChange[],
   turn: ApplyTurn,
-  { principal, signal, onChange }: ApplyOptions,
+  { principal, signal, onChange, replaceKind }: ApplyOptions & { readonly replaceKind: boolean },
 ): Promise<Outcome> {
   const applied: LimitChange[] = [];
   const failed: { change: LimitChange; error: ZaeLimiterError }[] = [];
@@ -125,7 +133,7 @@ async function carryOut(
     }
     const lost = await failureOf(turn.extend());
     if (lost !== undefined) return { applied, failed, skipped, lost };
-    const error = await failureOf(carryOutOne(repo, change, by));
+    const error = await failureOf(carryOutOne(repo, change, by, replaceKind));
     if (error === undefined) applied.push(change);
     else failed.push({ change, error });
     unavailable = error instanceof RateLimiterUnavailable ? unavailable + 1 : 0;
@@ -146,37 +154,63 @@ async function failureOf(work: Promise<void>): Promise<ZaeLimiterError | undefin
 }
 
 async function carryOutOne(
-  { limits }: Repository,
-  { target, before, after }: LimitChange,
+  { entities, limits }: Repository,
+  change: LimitChange,
   by: ChangeOptions,
+  replaceKind: boolean,
 ): Promise<void> {
+  const { target, after } = change;
+  if (target.level !== "record") return storeLevel(limits, { ...change, target }, by, replaceKind);
+  const { parent: parentId, cascade } = after ?? {};
+  await entities.ensure({ id: target.entityId, ...defined({ parentId, cascade }), ...by });
+}
+
+async function storeLevel(
+  limits: Repository["limits"],
+  { target, before: stored, after, reason }: LimitChange & { readonly target: LevelTarget },
+  by: ChangeOptions,
+  replaceKind: boolean,
+): Promise<void> {
+  const how = { ...by, replaceKind };
+  // Flags that are set again stamp the buckets again.
+  const before = reason === "full" ? undefined : stored;
   if (target.level === "system") {
     if (after === undefined) return limits.deleteSystem(by);
-    return limits.setSystem(after.limits, { ...by, onUnavailable: after.onUnavailable ?? null });
+    return limits.setSystem(after.limits, { ...how, onUnavailable: after.onUnavailable ?? null });
   }
   if (after === undefined) {
     await removeLimits(limits, target, by);
-    return keepFlags(limits, target, before, after, by);
+    if (isFlagged(target)) await keepFlags(limits, target, before, after, by);
+    return;
   }
   // Flags first: a resource must be switched off before the limits that protect it are deleted.
-  await keepFlags(limits, target, before, after, by);
+  if (isFlagged(target)) await keepFlags(limits, target, before, after, by);
   // Where only flags are declared, limits that the Python library enforces stay.
-  if (after.limits.length === 0 && (before?.limits.length ?? 0) === 0) return;
+  if (after.limits.length === 0 && (stored?.limits.length ?? 0) === 0) return;
   const { resource } = target;
-  if (target.level === "resource") return limits.setResource(resource, after.limits, by);
-  return limits.setEntity(target.entityId, after.limits, { ...by, resource });
+  if (target.level === "resource") return limits.setResource(resource, after.limits, how);
+  const set = target.level === "children" ? "setChildren" : "setEntity";
+  return limits[set](target.entityId, after.limits, { ...how, resource });
 }
 
-type FlaggedTarget = Exclude<Target, { level: "system" }>;
+type LevelTarget = Exclude<Target, { readonly level: "record" }>;
+type LimitsTarget = Exclude<LevelTarget, { readonly level: "system" }>;
+type FlaggedTarget = LimitsTarget & { readonly level: "resource" | "entity" };
+
+/** Returns whether the place can have flags: limits for children have none. */
+function isFlagged(target: LimitsTarget): target is FlaggedTarget {
+  return target.level !== "children";
+}
 
 async function removeLimits(
   limits: LimitRecords,
-  target: FlaggedTarget,
+  target: LimitsTarget,
   by: ChangeOptions,
 ): Promise<void> {
   const { resource } = target;
   if (target.level === "resource") return limits.deleteResource(resource, by);
-  return limits.deleteEntity(target.entityId, { ...by, resource });
+  const remove = target.level === "children" ? "deleteChildren" : "deleteEntity";
+  return limits[remove](target.entityId, { ...by, resource });
 }
 
 /** Sets the flags of a level as declared; only those that differ are written. */
@@ -218,7 +252,7 @@ export function isSettled(record: ManagedRecord, plan: LimitPlan, fingerprint: s
 
 /** Returns the record before the first change: the places to create, in case the apply dies. */
 function beginning(record: ManagedRecord, plan: LimitPlan): Content {
-  const created = plan.changes.filter(({ action }) => action === "create").map(targetIn);
+  const created = targetsIn(plan.changes.filter(({ action }) => action === "create"));
   return {
     ...contentOf(record),
     unsettled: without([...record.unsettled, ...created], record.targets),
@@ -231,13 +265,13 @@ function beginning(record: ManagedRecord, plan: LimitPlan): Content {
  */
 export function ending(record: ManagedRecord, plan: LimitPlan, carried: Carried): Content {
   const { applied, skipped } = carried;
-  const removed = applied.filter(({ action }) => action === "delete").map(targetIn);
-  const present = applied.filter(({ action }) => action !== "delete").map(targetIn);
+  const removed = targetsIn(applied.filter(({ action }) => action === "delete"));
+  const present = targetsIn(applied.filter(({ action }) => action !== "delete"));
   const targets = without(
     [...record.targets, ...plan.adopted, ...present],
     [...removed, ...plan.forgotten],
   );
-  const unwritten = skipped.filter(({ action }) => action === "create").map(targetIn);
+  const unwritten = targetsIn(skipped.filter(({ action }) => action === "create"));
   const certain = [...targets, ...removed, ...plan.forgotten, ...unwritten];
   return {
     ...contentOf(record),
@@ -248,12 +282,7 @@ export function ending(record: ManagedRecord, plan: LimitPlan, carried: Carried)
 
 /** Returns the most that an apply of this plan may have to remember. */
 function allRemembered(record: ManagedRecord, plan: LimitPlan): Content {
-  const all = [
-    ...record.targets,
-    ...record.unsettled,
-    ...plan.adopted,
-    ...plan.changes.map(targetIn),
-  ];
+  const all = [...record.targets, ...record.unsettled, ...plan.adopted, ...targetsIn(plan.changes)];
   return { ...contentOf(record), targets: without(all, []), unsettled: [] };
 }
 
@@ -263,8 +292,9 @@ function contentOf(record: ManagedRecord): Content {
   return defined({ targets, unsettled, fingerprint, lastApplied });
 }
 
-function targetIn({ target }: LimitChange): Target {
-  return target;
+/** Returns the places of changes, without entities: these are not managed. */
+function targetsIn(changes: readonly LimitChange[]): Target[] {
+  return changes.map(({ target }) => target).filter(({ level }) => level !== "record");
 }
 
 /** Returns each place once, without those in `others`. */

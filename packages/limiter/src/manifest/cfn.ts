@@ -19,21 +19,42 @@ const PROPERTY_NAMES: ReadonlyMap<string, string> = new Map([
   ["System", "system"],
   ["Resources", "resources"],
   ["Entities", "entities"],
+  ["Children", "children"],
   ["OnUnavailable", "on_unavailable"],
   ["Limits", "limits"],
   ["Capacity", "capacity"],
   ["RefillAmount", "refill_amount"],
   ["RefillPeriod", "refill_period"],
   ["Soft", "soft"],
+  ["ReplaceKind", "replace_kind"],
+  ["Quota", "quota"],
+  ["Amount", "amount"],
+  ["Every", "every"],
+  ["On", "on"],
+  ["At", "at"],
+  ["Cron", "cron"],
+  ["TimeZone", "time_zone"],
+  ["Carry", "carry"],
+  ["CarryMax", "carry_max"],
+  ["SessionSeconds", "session_seconds"],
+  ["ResetSchedule", "reset_schedule"],
+  ["Tz", "tz"],
+  ["ResetAfterSeconds", "reset_after_seconds"],
   ["Disabled", "disabled"],
   ["Cascade", "cascade"],
+  ["Parent", "parent"],
 ]);
 
 /** Returns a template with one resource, which keeps the limits of a namespace as declared. */
-export function cfnTemplate(manifest: Manifest, stackName: string): string {
+export function cfnTemplate(
+  manifest: Manifest,
+  stackName: string,
+  { full = false }: { readonly full?: boolean } = {},
+): string {
   const Properties = {
     ServiceToken: { "Fn::ImportValue": `${stackName}-ProvisionerArn` },
     TableName: stackName,
+    ...(full ? { FullApply: true } : {}),
     ...(propertiesOf(manifestData(manifest, fullLevelData)) as object),
   };
   return stringify(
@@ -49,22 +70,33 @@ export function cfnTemplate(manifest: Manifest, stackName: string): string {
 
 /**
  * Returns the manifest in the properties of such a resource. Properties about its place
- * (`ServiceToken`, `ServiceTimeout`, `TableName`, `NamespaceId`) are no part of it. Throws
- * `InvalidManifestError`.
+ * (`ServiceToken`, `ServiceTimeout`, `TableName`, `NamespaceId`) and `FullApply` are no part of it.
+ * Throws `InvalidManifestError`.
  */
 export function manifestFromProperties(properties: Readonly<Record<string, unknown>>): Manifest {
-  const { ServiceToken, ServiceTimeout, TableName, NamespaceId, ...declared } = properties;
+  const { ServiceToken, ServiceTimeout, TableName, NamespaceId, FullApply, ...declared } =
+    properties;
   const checked = checkManifest(renamed({ Namespace: "default", ...declared }, "fields"));
   if ("manifest" in checked) return checked.manifest;
   throw new InvalidManifestError(checked.problems);
 }
 
 /** Below these, names are chosen by users. */
-const NAMED = new Set(["Resources", "Entities", "Limits"]);
-const NUMBERS = new Set(["Capacity", "RefillAmount", "RefillPeriod"]);
-const FLAGS = new Set(["Soft", "Disabled", "Cascade"]);
+const NAMED = new Set(["Resources", "Entities", "Children", "Limits"]);
+const NUMBERS = new Set([
+  "Capacity",
+  "RefillAmount",
+  "RefillPeriod",
+  "Amount",
+  "On",
+  "CarryMax",
+  "SessionSeconds",
+  "ResetAfterSeconds",
+]);
+const FLAGS = new Set(["ReplaceKind", "Soft", "Disabled", "Cascade"]);
 
 function renamed(value: unknown, kind: "fields" | "names"): unknown {
+  if (Array.isArray(value)) return value.map((part) => renamed(part, kind));
   if (!isPlainObject(value)) return value;
   return Object.fromEntries(
     Object.entries(value).map(([name, part]) => {

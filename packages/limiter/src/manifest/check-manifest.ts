@@ -9,31 +9,44 @@ import { isPlainObject, show } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors/errors.ts";
 import { checkOnUnavailable } from "../domain/errors/unavailability.ts";
 import { Limit, type LimitSpec } from "../domain/limit.ts";
+import { defaultPeriodSeconds } from "../domain/limit-period.ts";
 import {
   checkConfigResource,
   checkEntityId,
   checkLimitName,
   checkNamespace,
+  checkParentId,
   checkResource,
 } from "../domain/names.ts";
+import { parentsFirst } from "./entity-records.ts";
+import { declaredReset, RESET_FIELDS } from "./limit-declaration.ts";
 import { emptyManifest, type LevelConfig, type Manifest } from "./manifest.ts";
 import type { Problem, ProblemPath } from "./problem.ts";
 
+type Levels = ReadonlyMap<string, LevelConfig>;
+
 const ORDINARY = { name: "x", capacity: 1, refillAmount: 1, refillPeriodSeconds: 1 } as const;
-const PERIOD_SECONDS = 60;
 
 const DISABLED_FLAGS = [true, false, "bypass"] as const;
 const LEVEL_FIELDS = ["limits", "disabled", "cascade"];
-const MANIFEST_FIELDS = ["namespace", "system", "resources", "entities"];
+const MANIFEST_FIELDS = ["namespace", "replace_kind", "system", "resources", "entities"];
+const ENTITY_FIELDS = ["parent", "cascade", "resources", "children"];
 const SYSTEM_FIELDS = ["on_unavailable", "limits"];
 /** The part of a limit that each number of a declaration sets. */
-const LIMIT_PARTS: Readonly<Record<string, Exclude<keyof LimitSpec, "soft">>> = {
+const LIMIT_PARTS: Readonly<Record<string, Exclude<keyof LimitSpec, "soft" | "rule">>> = {
   capacity: "capacity",
   refill_amount: "refillAmount",
   refill_period: "refillPeriodSeconds",
   burst: "capacity",
 };
 const LIMIT_FIELDS = Object.keys(LIMIT_PARTS);
+
+/** An entity as a file declares it; `record` when it says more than limits. */
+interface DeclaredEntity {
+  readonly own: Levels;
+  readonly ofChildren: Levels;
+  readonly record: LevelConfig | undefined;
+}
 
 /** A manifest, or everything that is wrong with it. */
 export type Checked =
@@ -61,10 +74,29 @@ class Checker {
     const resources = this.#named(fields.resources, ["resources"], checkResource, (value, path) =>
       this.#level(value, path),
     );
-    const entities = this.#named(fields.entities, ["entities"], checkEntityId, (value, path) =>
+    const found = this.#named(fields.entities, ["entities"], checkEntityId, (value, path) =>
       this.#entity(value, path),
     );
-    return { namespace, ...defined({ system }), resources, entities };
+    const [entities, children] = [new Map<string, Levels>(), new Map<string, Levels>()];
+    for (const [id, { own, ofChildren, record }] of found) {
+      if (ofChildren.size > 0) children.set(id, ofChildren);
+      const isEmpty = ofChildren.size === 0 && record === undefined;
+      if (own.size > 0 || isEmpty) entities.set(id, own);
+    }
+    const records = parentsFirst(found, (id, circle) => {
+      const reason = `"${id}" would be its own ancestor: ${circle.join(", ")}`;
+      this.#refuse(["entities", id, "parent"], reason);
+    });
+    const replaceKind = this.#choice(fields.replace_kind, ["replace_kind"], [true, false]);
+    return {
+      namespace,
+      ...(replaceKind === true ? { replaceKind } : {}),
+      ...defined({ system }),
+      resources,
+      entities,
+      children,
+      records,
+    };
   }
 
   #namespace(value: unknown): string {
@@ -87,14 +119,43 @@ class Checker {
     return { limits: this.#limits(limits, [...path, "limits"]), ...defined({ onUnavailable }) };
   }
 
-  #entity(value: unknown, path: ProblemPath): ReadonlyMap<string, LevelConfig> {
-    const { resources } = this.#fields(value, path, ["resources"]);
-    const inner = [...path, "resources"];
-    const configs = this.#named(resources, inner, checkConfigResource, (config, at) =>
+  #entity(value: unknown, path: ProblemPath): DeclaredEntity {
+    const fields = this.#fields(value, path, ENTITY_FIELDS);
+    const { resources, children } = fields;
+    const record = this.#record(fields, path);
+    const own = this.#named(resources, [...path, "resources"], checkConfigResource, (config, at) =>
       this.#level(config, at),
     );
-    this.#refuseEmpty(value, "resources", path, "leave the entity out to manage none of it");
-    return configs;
+    const ofChildren = this.#named(
+      children,
+      [...path, "children"],
+      checkConfigResource,
+      (config, at) => this.#childrenLevel(config, at),
+    );
+    if (children !== undefined) {
+      this.#refuseEmpty(value, "children", path, "leave them out to have none here");
+    }
+    if (resources !== undefined || (children === undefined && record === undefined)) {
+      this.#refuseEmpty(value, "resources", path, "leave the entity out to manage none of it");
+    }
+    return { own, ofChildren, record };
+  }
+
+  /** Reads the parent of an entity, and whether it cascades; `undefined` without both. */
+  #record(fields: Readonly<Record<string, unknown>>, path: ProblemPath): LevelConfig | undefined {
+    const { parent: given, cascade: flag } = fields;
+    if (given === undefined && flag === undefined) return undefined;
+    const cascade = this.#choice(flag, [...path, "cascade"], [true, false]);
+    if (given === undefined) return { limits: [], ...defined({ cascade }) };
+    const parent = this.#attempt([...path, "parent"], () => checkParentId(given));
+    return { limits: [], ...defined({ parent, cascade }) };
+  }
+
+  /** Reads the limits of children: switches and cascades are those of each child. */
+  #childrenLevel(value: unknown, path: ProblemPath): LevelConfig {
+    const { limits } = this.#fields(value, path, ["limits"]);
+    this.#refuseEmpty(value, "limits", path, "leave it out to have none here");
+    return { limits: this.#limits(limits, [...path, "limits"]) };
   }
 
   /** Limits, flags, or both. */
@@ -134,17 +195,40 @@ class Checker {
   }
 
   #limits(value: unknown, path: ProblemPath): readonly Limit[] {
-    const limits = this.#named(value, path, checkLimitName, (declaration, at, isNamed) =>
-      this.#limit(declaration, at, isNamed),
-    );
-    return [...limits.values()].filter((limit) => limit !== undefined).sort(byName);
+    const limits = Array.isArray(value)
+      ? this.#texts(value, path)
+      : this.#named(value, path, checkLimitName, (declaration, at, isNamed) =>
+          this.#limit(declaration, at, isNamed),
+        ).values();
+    return [...limits].filter((limit) => limit !== undefined).sort(byName);
+  }
+
+  /** Reads a list of limits as text, such as `[rpm:60, tpm:10000]`. */
+  #texts(values: readonly unknown[], path: ProblemPath): (Limit | undefined)[] {
+    const names = new Set<string>();
+    return values.map((value, index) => {
+      const at = [...path, String(index)];
+      if (typeof value !== "string") {
+        this.#refuse(at, `expected a limit as text, such as rpm:100, got ${show(value)}`);
+        return undefined;
+      }
+      const limit = this.#attempt(at, () => Limit.parse(value));
+      if (limit === undefined) return undefined;
+      if (names.has(limit.name)) this.#refuse(at, `the limit ${limit.name} is in the list twice`);
+      names.add(limit.name);
+      return limit;
+    });
   }
 
   /** Reads a limit. An invalid name was reported already, and a valid one replaces it here. */
   #limit(value: unknown, path: ProblemPath, isNamed: boolean): Limit | undefined {
-    const fields = this.#fields(value, path, [...LIMIT_FIELDS, "soft"]);
+    const fields = this.#fields(value, path, [...LIMIT_FIELDS, "soft", ...RESET_FIELDS]);
     if (!isPlainObject(value)) return undefined;
     const soft = this.#choice(fields.soft, [...path, "soft"], [true, false]);
+    const name = isNamed ? (path.at(-1) ?? "") : ORDINARY.name;
+    if (RESET_FIELDS.some((field) => fields[field] !== undefined)) {
+      return this.#attempt(path, () => resettingLimit(name, fields, soft));
+    }
     if (fields.capacity === undefined) {
       this.#refuse(path, "the capacity is missing; write capacity: and a whole number");
       return undefined;
@@ -156,10 +240,10 @@ class Checker {
     const most = burst ?? capacity ?? 0;
     return this.#attempt(path, () =>
       Limit.custom({
-        name: isNamed ? (path.at(-1) ?? "") : ORDINARY.name,
+        name,
         capacity: most,
         refillAmount: refillAmount ?? most,
-        refillPeriodSeconds: refillPeriod ?? PERIOD_SECONDS,
+        refillPeriodSeconds: refillPeriod ?? defaultPeriodSeconds(name),
         ...defined({ soft }),
       }),
     );
@@ -241,6 +325,7 @@ function withoutExtensions(data: unknown): unknown {
 
 /** Returns whether a value is absent or `{}`. */
 function isNothing(value: unknown): boolean {
+  if (Array.isArray(value)) return value.length === 0;
   return value === undefined || (isPlainObject(value) && Object.keys(value).length === 0);
 }
 
@@ -259,4 +344,15 @@ function hintFor(value: unknown, path: ProblemPath): string {
 
 function byName(a: Limit, b: Limit): number {
   return a.name < b.name ? -1 : 1;
+}
+
+/** Returns a quota or a session. */
+function resettingLimit(
+  name: string,
+  fields: Readonly<Record<string, unknown>>,
+  soft: boolean | undefined,
+): Limit {
+  const { capacity, rule } = declaredReset(fields) ?? {};
+  const numbers = { capacity: capacity as number, refillAmount: 0, refillPeriodSeconds: 1 };
+  return Limit.custom({ name, ...numbers, rule, ...defined({ soft }) });
 }

@@ -5,10 +5,12 @@
  * - `state_version` counts the writes, so that no apply overwrites a change it has not read;
  * - `apply_run` and `apply_until_ms` say whose turn it is, and how long at most;
  * - `unsettled` names the places that an apply has set out to create. If it died, they may exist
- *   all the same, and the next apply knows them.
+ *   all the same, and the next apply knows them;
+ * - `managed_children` names the places of limits for children, which the Python library lacks.
  */
 
 import { defined } from "../base/defined.ts";
+import { entryOf } from "../base/entry.ts";
 import { isoSeconds } from "../core/windows.ts";
 import { NamespaceStateError, ValidationError } from "../domain/errors/errors.ts";
 import { inNamespace, provisionerKey } from "../records/keys.ts";
@@ -16,7 +18,14 @@ import { whileActive } from "../records/namespaces/namespace-state.ts";
 import type { RecordContext } from "../records/record-context.ts";
 import { flagAt, type Item, numberAt, textAt, type Value, valueAt } from "../storage/item.ts";
 import type { Condition } from "../storage/item-store.ts";
-import { compareTargets, SYSTEM_TARGET, type Target, targetKey } from "./manifest.ts";
+import {
+  compareTargets,
+  type EntityTarget,
+  SYSTEM_TARGET,
+  type Target,
+  targetKey,
+  targetOfKey,
+} from "./manifest.ts";
 import type { Managed } from "./plan.ts";
 
 /** An item of DynamoDB holds 400 KiB; some of it is for the other attributes. */
@@ -89,17 +98,18 @@ export function timestampOf({ clock }: RecordContext): string {
 function encode(content: ManagedContent): Record<string, Value> {
   const { targets, unsettled, run, fingerprint, lastApplied } = content;
   const sorted = [...targets].sort(compareTargets);
-  const entities = new Map<string, string[]>();
+  const names = { entity: new Map<string, string[]>(), children: new Map<string, string[]>() };
   const resources: string[] = [];
   for (const target of sorted) {
+    if (target.level === "system" || target.level === "record") continue;
     if (target.level === "resource") resources.push(target.resource);
-    if (target.level !== "entity") continue;
-    entities.set(target.entityId, [...(entities.get(target.entityId) ?? []), target.resource]);
+    else entryOf(names[target.level], target.entityId, () => []).push(target.resource);
   }
   return {
     managed_system: sorted.some(({ level }) => level === "system"),
     managed_resources: resources,
-    managed_entities: Object.fromEntries(entities),
+    managed_entities: Object.fromEntries(names.entity),
+    ...(names.children.size === 0 ? {} : { managed_children: Object.fromEntries(names.children) }),
     ...(unsettled.length === 0 ? {} : { unsettled: unsettled.map(targetKey).sort() }),
     ...(run === undefined ? {} : { apply_run: run.id, apply_until_ms: run.untilMs }),
     ...defined({ applied_hash: fingerprint, last_applied: lastApplied }),
@@ -115,9 +125,10 @@ function decode(item: Item): ManagedRecord {
     targets: [
       ...(flagAt(item, "managed_system") ? [SYSTEM_TARGET] : []),
       ...textsIn(valueAt(item, "managed_resources")).map(resourceTarget),
-      ...entityTargets(valueAt(item, "managed_entities")),
+      ...entityTargets("entity", valueAt(item, "managed_entities")),
+      ...entityTargets("children", valueAt(item, "managed_children")),
     ],
-    unsettled: textsIn(valueAt(item, "unsettled")).flatMap(targetOf),
+    unsettled: textsIn(valueAt(item, "unsettled")).flatMap(targetOfKey),
     ...(runId === undefined
       ? {}
       : { run: { id: runId, untilMs: numberAt(item, "apply_until_ms") ?? 0 } }),
@@ -146,23 +157,14 @@ function textsIn(value: Value | undefined): string[] {
   return Array.isArray(value) ? value.filter((part) => typeof part === "string") : [];
 }
 
-function entityTargets(value: Value | undefined): Target[] {
+function entityTargets(level: EntityTarget["level"], value: Value | undefined): Target[] {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return [];
   return Object.entries(value as { readonly [name: string]: Value }).flatMap(
     ([entityId, resources]) =>
-      textsIn(resources).map((resource): Target => ({ level: "entity", entityId, resource })),
+      textsIn(resources).map((resource): Target => ({ level, entityId, resource })),
   );
 }
 
 function resourceTarget(resource: string): Target {
   return { level: "resource", resource };
-}
-
-/** Returns the target of a key that `targetKey` made. */
-function targetOf(key: string): Target[] {
-  const [level, first, second] = key.split("#");
-  if (level === "system") return [SYSTEM_TARGET];
-  if (level === "resource" && first !== undefined) return [resourceTarget(first)];
-  if (level !== "entity" || first === undefined || second === undefined) return [];
-  return [{ level: "entity", entityId: first, resource: second }];
 }

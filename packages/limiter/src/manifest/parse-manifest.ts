@@ -6,6 +6,7 @@ import {
   isMap,
   isPair,
   isScalar,
+  isSeq,
   LineCounter,
   type Node,
   type Pair,
@@ -14,6 +15,7 @@ import {
 } from "yaml";
 import { entryOf } from "../base/entry.ts";
 import { checkManifest } from "./check-manifest.ts";
+import { rememberPlaces } from "./entity-records.ts";
 import type { Manifest } from "./manifest.ts";
 import { InvalidManifestError, type PlacedProblem, type Problem } from "./problem.ts";
 
@@ -46,8 +48,13 @@ export function parseManifest(text: string): Manifest {
     throw new InvalidManifestError([{ path: [], message: REPEATED, ...place(repeated) }]);
   }
   const checked = checkManifest(dataOf(document));
-  if ("manifest" in checked) return checked.manifest;
   const pairs: PairsByName = new Map();
+  if ("manifest" in checked) {
+    rememberPlaces(checked.manifest, (id, field) =>
+      place(offsetOf(document, { path: ["entities", id, field], message: "" }, pairs)),
+    );
+    return checked.manifest;
+  }
   const placed = checked.problems.map((problem): PlacedProblem => {
     const offset = offsetOf(document, problem, pairs);
     return { ...problem, ...place(offset) };
@@ -108,6 +115,12 @@ function offsetOf(
   let node: Node | null = document.contents;
   let offset = startOf(node) ?? 0;
   for (const [depth, name] of path.entries()) {
+    const listed = isSeq(node) ? (node.items[Number(name)] as Node | undefined) : undefined;
+    if (listed !== undefined) {
+      offset = startOf(listed) ?? offset;
+      node = listed;
+      continue;
+    }
     const pair = pairNamed(document, node, name, pairs);
     if (pair === undefined) return offset;
     const last = depth === path.length - 1;

@@ -2,12 +2,14 @@
 
 import { defined } from "../base/defined.ts";
 import type { LimitJson } from "../domain/limit.ts";
+import { checkRecords } from "./entity-records.ts";
 import {
   compareTargets,
   declarationsOf,
   distinctTargets,
   flagsData,
   type LevelConfig,
+  levelName,
   type Manifest,
   sameConfig,
   type Target,
@@ -32,7 +34,7 @@ export interface LimitChange {
   readonly before?: LevelConfig;
   readonly after?: LevelConfig;
   /** The reason for an update although both sides seem equal. */
-  readonly reason?: "unreadable" | "unregistered";
+  readonly reason?: "unreadable" | "unregistered" | "full" | "kind";
 }
 
 /** The places that earlier applies have written, and those with unknown outcome. */
@@ -54,18 +56,24 @@ export interface LimitPlan {
   readonly forgotten: readonly Target[];
 }
 
-/** Compares values; places that were never managed and are not declared are left alone. */
+/**
+ * Compares values; places that were never managed and are not declared are left alone. With `full`,
+ * every declared place is written. Entities are created, and never managed: one that leaves the
+ * file stays. Throws `InvalidManifestError` when the stored entities are not as declared.
+ */
 export function planChanges(
   manifest: Manifest,
   stored: (target: Target) => StoredLevel | undefined,
   managed: Managed,
+  full = false,
 ): LimitPlan {
+  checkRecords(manifest, stored);
   const declared = declarationsOf(manifest);
   const declaredKeys = new Set(declared.map(([target]) => targetKey(target)));
   const managedKeys = new Set(managed.targets.map(targetKey));
   const compared = declared.map(([target, after]) => ({
     target,
-    change: changeTo(target, stored(target), after),
+    change: changeTo(target, stored(target), after, full, manifest.replaceKind),
   }));
   const settled = compared.filter(({ change }) => change === undefined);
   const dropped = distinctTargets([...managed.targets, ...managed.unsettled]).filter(
@@ -80,7 +88,7 @@ export function planChanges(
     unchanged: settled.length,
     adopted: settled
       .map(({ target }) => target)
-      .filter((target) => !managedKeys.has(targetKey(target)))
+      .filter((target) => target.level !== "record" && !managedKeys.has(targetKey(target)))
       .sort(compareTargets),
     forgotten: dropped.filter((target) => stored(target) === undefined).sort(compareTargets),
   };
@@ -90,13 +98,25 @@ function changeTo(
   target: Target,
   stored: StoredLevel | undefined,
   after: LevelConfig,
+  full: boolean,
+  replaceKind = false,
 ): LimitChange | undefined {
   if (stored === undefined) return { action: "create", target, after };
+  if (target.level === "record") return undefined;
   const { config: before, registered } = stored;
   if (before === undefined) return { action: "update", target, after, reason: "unreadable" };
-  if (!sameConfig(before, after)) return { action: "update", target, before, after };
-  if (registered) return undefined;
-  return { action: "update", target, before, after, reason: "unregistered" };
+  if (!sameConfig(before, after)) {
+    const isRefused = !replaceKind && changesKind(before, after);
+    return { action: "update", target, before, after, ...(isRefused ? { reason: "kind" } : {}) };
+  }
+  if (!registered) return { action: "update", target, before, after, reason: "unregistered" };
+  return full ? { action: "update", target, before, after, reason: "full" } : undefined;
+}
+
+/** Returns whether a limit of another kind would replace a stored one. */
+function changesKind(before: LevelConfig, after: LevelConfig): boolean {
+  const kinds = new Map(before.limits.map(({ name, kind }) => [name, kind]));
+  return after.limits.some(({ name, kind }) => (kinds.get(name) ?? kind) !== kind);
 }
 
 function removal(target: Target, stored: StoredLevel | undefined): LimitChange[] {
@@ -114,6 +134,7 @@ function inOrder(a: LimitChange, b: LimitChange): number {
 type LevelJson = {
   readonly on_unavailable?: string;
   readonly disabled?: boolean | string;
+  readonly parent?: string;
   readonly cascade?: boolean;
   readonly limits: readonly LimitJson[];
   /** Limits that only the Python library enforces, which stay as they are. */
@@ -123,7 +144,7 @@ type LevelJson = {
 /** A change in JSON; `before` and `after` are `null` where there is nothing. */
 export type ChangeJson = {
   readonly action: ChangeAction;
-  readonly level: Target["level"];
+  readonly level: ReturnType<typeof levelName>;
   readonly target: string | null;
   readonly before: LevelJson | null;
   readonly after: LevelJson | null;
@@ -134,7 +155,7 @@ export function changeJson(change: LimitChange): ChangeJson {
   const { action, target, before, after, reason } = change;
   return {
     action,
-    level: target.level,
+    level: levelName(target),
     target: targetName(target),
     before: levelJson(before),
     after: levelJson(after),

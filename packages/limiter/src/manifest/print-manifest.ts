@@ -1,28 +1,36 @@
 /** The file that a manifest is read from: as short as it can be, and read back as the same. */
 
 import { Document, isScalar, parse, visit } from "yaml";
+import { defined } from "../base/defined.ts";
 import type { JsonValue } from "../domain/json.ts";
 import type { Limit } from "../domain/limit.ts";
+import { defaultPeriodSeconds } from "../domain/limit-period.ts";
+import { resetData } from "./limit-declaration.ts";
 import { flagsData, type LevelConfig, type Manifest, manifestData } from "./manifest.ts";
 
-const PERIOD_SECONDS = 60;
+/** The Python library reads this period where there is none, whatever the name. */
+const PYTHON_PERIOD_SECONDS = 60;
 
 /** Returns the manifest as YAML. */
 export function printManifest(manifest: Manifest): string {
-  const { namespace, system } = manifest;
+  const { namespace, replaceKind, system, records } = manifest;
   const resources = declared(manifest.resources);
-  const entities = new Map(
-    [...manifest.entities]
-      .map(([id, configs]) => [id, declared(configs)] as const)
-      .filter(([, configs]) => configs.size > 0),
-  );
+  const declaredIn = (levels: Manifest["entities"]) =>
+    new Map(
+      [...levels]
+        .map(([id, configs]) => [id, declared(configs)] as const)
+        .filter(([, configs]) => configs.size > 0),
+    );
   const document = new Document(
     manifestData(
       {
         namespace,
+        ...defined({ replaceKind }),
         ...(system !== undefined && isDeclared(system) ? { system } : {}),
         resources,
-        entities,
+        entities: declaredIn(manifest.entities),
+        children: declaredIn(manifest.children),
+        records,
       },
       levelData,
     ),
@@ -33,7 +41,7 @@ export function printManifest(manifest: Manifest): string {
   // A limit is one line.
   visit(document, {
     Map: (_, node) => {
-      if (isScalar(node.get("capacity", true))) node.flow = true;
+      if (isScalar(node.get("capacity", true)) || node.has("quota")) node.flow = true;
     },
   });
   return document.toString({ lineWidth: 0 });
@@ -81,11 +89,16 @@ function declared(configs: ReadonlyMap<string, LevelConfig>): ReadonlyMap<string
 
 /** Returns a limit as a manifest declares it, without parts that equal their default. */
 function declarationOf(limit: Limit): object {
-  const { capacity, refillAmount, refillPeriodSeconds } = limit;
+  const reset = resetData(limit);
+  if (reset !== undefined) return { ...reset, ...(limit.soft ? { soft: true } : {}) };
+  const { name, capacity, refillAmount, refillPeriodSeconds } = limit;
+  const isDefault = [PYTHON_PERIOD_SECONDS, defaultPeriodSeconds(name)].every(
+    (seconds) => seconds === refillPeriodSeconds,
+  );
   return {
     capacity,
     ...(refillAmount === capacity ? {} : { refill_amount: refillAmount }),
-    ...(refillPeriodSeconds === PERIOD_SECONDS ? {} : { refill_period: refillPeriodSeconds }),
+    ...(isDefault ? {} : { refill_period: refillPeriodSeconds }),
     ...(limit.soft ? { soft: true } : {}),
   };
 }

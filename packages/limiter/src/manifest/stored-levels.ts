@@ -8,8 +8,11 @@ import {
   onUnavailableIn,
   unsupportedLimits,
 } from "../records/config/limit-attributes.ts";
+import { decodeEntity } from "../records/entities/entity-item.ts";
 import {
+  childrenConfigKey,
   entityConfigKey,
+  entityKey,
   resourceConfigKey,
   resourceRegistryKey,
   systemConfigKey,
@@ -46,7 +49,9 @@ export async function readLevels(
 function keyOfTarget(namespaceId: string, target: Target): Key {
   if (target.level === "system") return systemConfigKey(namespaceId);
   if (target.level === "resource") return resourceConfigKey(namespaceId, target.resource);
-  return entityConfigKey(namespaceId, target.entityId, target.resource);
+  if (target.level === "record") return entityKey(namespaceId, target.entityId);
+  const keyOf = target.level === "children" ? childrenConfigKey : entityConfigKey;
+  return keyOf(namespaceId, target.entityId, target.resource);
 }
 
 function levelIn(
@@ -55,11 +60,18 @@ function levelIn(
   resources: ReadonlySet<string>,
 ): StoredLevel | undefined {
   if (item === undefined) return undefined;
+  if (target.level === "record") return { config: recordIn(item), registered: true };
   const config = configIn(target, item);
   const registered = textAt(item, "GSI4SK") !== undefined && isLedTo(target, item, resources);
   if (config === undefined) return { registered };
   // The item of the system is always there, to count changes; it need not say anything.
   return target.level === "system" && isSilent(config) ? undefined : { config, registered };
+}
+
+/** Returns the parent of a stored entity, and whether it cascades. */
+export function recordIn(item: Item): LevelConfig {
+  const { parentId: parent, cascade } = decodeEntity(item);
+  return { limits: [], ...defined({ parent }), cascade };
 }
 
 /** Whether a level says nothing at all. */

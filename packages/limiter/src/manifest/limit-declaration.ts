@@ -1,0 +1,98 @@
+/**
+ * When a declared limit resets: `quota` or `session_seconds`, or the fields of the Python library,
+ * `reset_schedule` and `reset_after_seconds`.
+ */
+
+import { defined } from "../base/defined.ts";
+import type { PeriodRule } from "../core/period-rule.ts";
+import { checkFields, show } from "../domain/check.ts";
+import { ValidationError } from "../domain/errors/errors.ts";
+import type { Limit } from "../domain/limit.ts";
+import { quotaJson, ruleOfJson } from "../domain/limit-json.ts";
+import { checkRule, quotaRule } from "../domain/quota.ts";
+
+/** The fields of a limit that make it a quota or a session; at most one of them is given. */
+export const RESET_FIELDS = [
+  "quota",
+  "session_seconds",
+  "reset_schedule",
+  "reset_after_seconds",
+] as const;
+
+/** The amount of a limit that resets, and when it does. */
+interface DeclaredReset {
+  readonly capacity: unknown;
+  readonly rule: PeriodRule;
+}
+
+/** Returns the reset that a limit declares; `undefined` for a rate. Throws `ValidationError`. */
+export function declaredReset(
+  fields: Readonly<Record<string, unknown>>,
+): DeclaredReset | undefined {
+  const [given, second] = RESET_FIELDS.filter((name) => fields[name] !== undefined);
+  if (given === undefined) return undefined;
+  if (second !== undefined) refuse(second, fields[second], `it has ${given} already`);
+  for (const name of ["refill_period", "burst"]) {
+    if (fields[name] !== undefined) refuse(name, fields[name], `a limit with ${given} has none`);
+  }
+  // The Python library writes 0, and nothing else means anything.
+  if (fields.refill_amount !== undefined && fields.refill_amount !== 0) {
+    refuse("refill_amount", fields.refill_amount, `a limit with ${given} refills nothing evenly`);
+  }
+  const { capacity } = fields;
+  if (given !== "quota" && capacity === undefined) {
+    refuse("capacity", capacity, "the capacity is missing; write capacity: and a whole number");
+  }
+  if (given === "quota") return quotaOf(fields.quota, capacity);
+  const value = fields[given];
+  if (given === "reset_schedule") return { capacity, rule: scheduleOf(value) };
+  return { capacity, rule: checkRule({ kind: "session", seconds: value as number }) };
+}
+
+/** Returns the fields of a limit that resets, as a file declares it. */
+export function resetData({ capacity, rule }: Limit): object | undefined {
+  if (rule === undefined) return undefined;
+  const { quota, session_seconds } = quotaJson(rule);
+  if (quota === undefined) return { capacity, session_seconds };
+  return { quota: { amount: capacity, ...quota } };
+}
+
+function quotaOf(quota: unknown, capacity: unknown): DeclaredReset {
+  checkFields("quota", quota, [
+    ...["amount", "every", "on", "at", "cron", "time_zone", "carry", "carry_max"],
+  ]);
+  const { amount, ...rule } = quota as Record<string, unknown>;
+  if (capacity !== undefined) refuse("capacity", capacity, "the quota has an amount instead");
+  if (amount === undefined) refuse("quota", quota, "the amount is missing; write amount: in it");
+  const read = ruleOfJson({ quota: rule });
+  if (read === undefined) throw new ValidationError("quota", quota, "expected when it resets");
+  return { capacity: amount, rule: read };
+}
+
+/** Reads a list of expressions in one zone. */
+function scheduleOf(value: unknown): PeriodRule {
+  const entries: readonly unknown[] = Array.isArray(value) ? value : [value];
+  const crons: string[] = [];
+  const zones = new Set<unknown>();
+  for (const entry of entries) {
+    checkFields("reset_schedule", entry, ["cron", "tz"]);
+    const { cron, tz } = entry as { readonly cron?: unknown; readonly tz?: unknown };
+    if (typeof cron !== "string") {
+      refuse("reset_schedule", cron, `expected cron: "0 0 * * *", got ${show(cron)}`);
+    }
+    crons.push(cron);
+    zones.add(tz);
+  }
+  if (zones.size !== 1) {
+    refuse("reset_schedule", value, "expected entries like { cron, tz } that all have one zone");
+  }
+  const [timeZone] = zones;
+  return quotaRule({
+    cron: crons.join(";"),
+    ...defined({ timeZone: timeZone as string | undefined }),
+  });
+}
+
+function refuse(field: string, value: unknown, reason: string): never {
+  throw new ValidationError(field, value, reason);
+}
