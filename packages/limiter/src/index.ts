@@ -5,9 +5,7 @@ export type {
   AlsoRequest,
   AmountRecord,
   Amounts,
-  LeaseEnd,
   MissingLimits,
-  OnError,
   StatusRequest,
 } from "./acquire/acquire-request.ts";
 export { type Decision, Refusal } from "./acquire/decision.ts";
@@ -20,6 +18,7 @@ export type {
 } from "./acquire/events.ts";
 export type { Lease, ResourceLease, SettledAmounts } from "./acquire/lease/lease.ts";
 export type { RateLimiterOptions } from "./acquire/limiter-options.ts";
+export type { LeaseEnd, OnError } from "./acquire/on-error.ts";
 export { RateLimiter } from "./acquire/rate-limiter.ts";
 export type { Random } from "./base/random.ts";
 export type { Clock, Timer } from "./base/time.ts";
@@ -35,8 +34,11 @@ export type {
   EntityCapacity,
   ResourceCapacity,
 } from "./buckets/bucket-records.ts";
+export type { Period } from "./core/calendar.ts";
+export type { CalendarRule, Carry, PeriodRule, SessionRule } from "./core/period-rule.ts";
 export type { WindowType } from "./core/windows.ts";
 export { Entity } from "./domain/entity.ts";
+export { type CopyRefusal, CopyRefusedError } from "./domain/errors/copy-refused.ts";
 export type { ErrorCode } from "./domain/errors/error-code.ts";
 export {
   DamagedRecordError,
@@ -62,6 +64,7 @@ export {
   ZaeLimiterError,
 } from "./domain/errors/errors.ts";
 export { isLimiterError, type LimiterError } from "./domain/errors/limiter-error.ts";
+export { ModelNotPriced } from "./domain/errors/model-not-priced.ts";
 export {
   type LimitStatusJson,
   RateLimitExceeded,
@@ -85,15 +88,28 @@ export {
   Limit,
   type LimitInput,
   type LimitJson,
+  type LimitKind,
   type LimitSpec,
   type RateOptions,
 } from "./domain/limit.ts";
+export type { QuotaJson, QuotaRuleJson } from "./domain/limit-json.ts";
 export type { LimitStatus } from "./domain/limit-status.ts";
+export { TOTAL } from "./domain/names.ts";
 export type { ConfigSource } from "./domain/precedence.ts";
+export type { PartPrices, PriceSpec, ServiceTier, TierPrices } from "./domain/price.ts";
+export type { PriceEntry } from "./domain/price-list.ts";
+export type {
+  CarryOptions,
+  QuotaOptions,
+  QuotaUnit,
+  QuotaWeekday,
+  SessionLength,
+} from "./domain/quota.ts";
 export type { AuditAction, AuditEvent, AuditLog } from "./records/audit.ts";
 export type { CacheStats } from "./records/config/config-cache.ts";
 export type { FlagTarget } from "./records/config/config-level.ts";
 export type { ResolvedLimits } from "./records/config/config-resolver.ts";
+export type { SetOptions } from "./records/config/limit-writer.ts";
 export type { LimitRecords, SystemConfig } from "./records/config/limits.ts";
 export type { SwitchResult } from "./records/config/sweep.ts";
 export type {
@@ -111,7 +127,9 @@ export type {
   OrphanNamespace,
 } from "./records/namespaces/namespace-item.ts";
 export type { NamespaceRecords } from "./records/namespaces/namespaces.ts";
-export type { UsageQuery, UsageRecords } from "./records/usage/usage.ts";
+export type { PriceOptions, PriceRecords } from "./records/prices.ts";
+export type { UsageConsumer } from "./records/usage/consumers.ts";
+export type { UsageQuery, UsageRecords, UsageTopQuery } from "./records/usage/usage.ts";
 export type { UsageSnapshot } from "./records/usage/usage-item.ts";
 export type { UsageSummary } from "./records/usage/usage-sum.ts";
 export type { VersionRecord } from "./records/version-record.ts";
@@ -120,8 +138,20 @@ export type {
   CreateTableOptions,
   Credentials,
   DynamoOptions,
+  MigrateOptions,
   OpenOptions,
+  PostgresOptions,
+  RedisOptions,
 } from "./repository/options.ts";
 export { Repository } from "./repository/repository.ts";
 export type { UsageOptions } from "./repository/usage-options.ts";
 export type { CallOutcome, ItemStore, StoreCall } from "./storage/item-store.ts";
+export type {
+  CopiedNamespace,
+  CopyPhase,
+  CopyProgress,
+  CopyReport,
+} from "./transfer/copy-report.ts";
+export { type CopyOptions, copyStore } from "./transfer/copy-store.ts";
+export type { CopyDifference, RowCounts } from "./transfer/passes.ts";
+export type { RowKind } from "./transfer/side.ts";

@@ -1,9 +1,9 @@
 /** The answers that a gate gives instead of the handler: problem details as in RFC 9457. */
 
-import type { Refusal } from "../acquire/decision.ts";
+import { callerOf, type Refusal } from "../acquire/decision.ts";
 import { checkInteger, checkOptions, show } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors/errors.ts";
-import type { Header } from "./headers.ts";
+import { type Header, policyName } from "./headers.ts";
 import type { RefusedAnswer } from "./options.ts";
 
 /** A whole response. */
@@ -33,10 +33,10 @@ export function refusedAnswer(
   headers: readonly Header[],
 ): Answer {
   const { limits, message, ...json } = refusal.toJSON({ parents: exposeParents });
-  const own = refusal.statuses[0]?.entityId;
+  const own = callerOf(refusal) ?? "";
   const violated = refusal.violations
     .filter(({ entityId }) => exposeParents || entityId === own)
-    .map(({ entityId, limitName }) => (entityId === own ? limitName : `${entityId}/${limitName}`));
+    .map((status) => policyName(status, own));
   const more = { detail: message, "violated-policies": violated, ...json, limits };
   if (refusal.neverFits) {
     return problem(413, "Request is larger than the limit and can never fit", more, headers);

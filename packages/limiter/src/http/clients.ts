@@ -5,6 +5,7 @@ import { ValidationError } from "../domain/errors/errors.ts";
 import { addressId } from "./client-address.ts";
 import { entityIdOf } from "./entity-ids.ts";
 import type { CheckedOptions } from "./options.ts";
+import { looksSecret, warnOfSecret } from "./secrets.ts";
 
 /**
  * How an adapter reads a request `R` of its framework, with what else it knows of the connection,
@@ -25,6 +26,7 @@ export class Clients<R, C> {
   readonly #reading: Reading<R, C>;
   /** Entity ids by address: parsing one, of IPv6 above all, costs more than a lookup. */
   readonly #ids = new Map<string, string>();
+  #hasWarned = false;
 
   constructor(options: CheckedOptions<R>, reading: Reading<R, C>) {
     this.#options = options;
@@ -41,6 +43,10 @@ export class Clients<R, C> {
     if (typeof key !== "string") {
       const detail = `expected \`entityId\` to return a text or undefined, got ${show(key)}`;
       throw new ValidationError("entityId", key, detail);
+    }
+    if (!this.#hasWarned && looksSecret(key)) {
+      this.#hasWarned = true;
+      warnOfSecret();
     }
     return entityIdOf(key);
   }

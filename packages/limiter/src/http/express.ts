@@ -18,7 +18,7 @@ import { closedSignal, isCutOff, isSent, onceClosed, onceEnded } from "./once-cl
 import { checkHttpOptions, type HttpOptions as Options } from "./options.ts";
 import { leaseOfRequest, type Passage, turnBackAll } from "./passage.ts";
 
-export { keyOfEntityId } from "./entity-ids.ts";
+export { hashKey, keyOfEntityId } from "./entity-ids.ts";
 export type { HttpEvent } from "./events.ts";
 export type { HeaderStyle } from "./headers.ts";
 export type { Outcome, RefusedAnswer } from "./options.ts";

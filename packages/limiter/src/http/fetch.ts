@@ -20,7 +20,7 @@ import {
   webResponse,
 } from "./web-responses.ts";
 
-export { keyOfEntityId } from "./entity-ids.ts";
+export { hashKey, keyOfEntityId } from "./entity-ids.ts";
 export type { HttpEvent } from "./events.ts";
 export type { HeaderStyle } from "./headers.ts";
 export type { Outcome, RefusedAnswer } from "./options.ts";
@@ -42,10 +42,11 @@ export type FetchHandler<More extends readonly unknown[] = readonly unknown[]> =
  *
  * @example
  * ```ts
- * import { rateLimit } from 'zae-limiter/fetch';
+ * import { hashKey, rateLimit } from 'zae-limiter/fetch';
+ * const customers = new Map([[hashKey('key-1'), 'customer-1']]);
  * const handler = rateLimit(() => new Response('hello'), {
  *   limits: ['rpm:1'],
- *   entityId: (request) => request.headers.get('x-api-key') ?? undefined,
+ *   entityId: (request) => customers.get(hashKey(request.headers.get('x-api-key'))),
  * });
  * const call = () => new Request('http://localhost/', { headers: { 'x-api-key': 'key-1' } });
  * console.log((await handler(call())).status); // 200

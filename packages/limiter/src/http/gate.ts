@@ -6,8 +6,10 @@
 
 import type { AcquireRequest, Amounts } from "../acquire/acquire-request.ts";
 import { type Decision, isUndecided, type Refusal } from "../acquire/decision.ts";
+import { LIMIT_NAMES, TOTALS, TRY_NOW } from "../acquire/internal-names.ts";
+import { timerOf, triesOn } from "../acquire/late-store.ts";
 import type { Lease } from "../acquire/lease/lease.ts";
-import { RateLimiter, TRY_NOW } from "../acquire/rate-limiter.ts";
+import { RateLimiter } from "../acquire/rate-limiter.ts";
 import { show } from "../domain/check.ts";
 import {
   RateLimiterUnavailable,
@@ -87,21 +89,26 @@ export class Gate<R extends object, C = undefined> {
       options.entityId === undefined &&
       typeof options.resource === "string" &&
       typeof options.consume === "object";
-    this.#opening = Promise.resolve(options.limiter ?? RateLimiter.open("memory:")).then(
-      (opened) => {
-        if (!(opened instanceof RateLimiter)) {
-          throw new ValidationError(
-            "limiter",
-            opened,
-            `expected a RateLimiter, got ${show(opened)}`,
-          );
-        }
-        this.#limiter = opened;
-        return opened;
-      },
-    );
+    this.#opening = this.#opened(options.limiter ?? RateLimiter.open("memory:"));
     // Each request reports it; until the first one comes it must not end the process.
     this.#opening.catch(() => undefined);
+  }
+
+  /** Waits for the limiter. One whose store cannot be reached yet is used all the same. */
+  async #opened(opening: RateLimiter | Promise<RateLimiter>): Promise<RateLimiter> {
+    let limiter: RateLimiter;
+    try {
+      limiter = await opening;
+    } catch (error) {
+      const late = triesOn(error);
+      if (late === undefined) throw error;
+      limiter = late;
+    }
+    if (!(limiter instanceof RateLimiter)) {
+      throw new ValidationError("limiter", limiter, `expected a RateLimiter, got ${show(limiter)}`);
+    }
+    this.#limiter = limiter;
+    return limiter;
   }
 
   /**
@@ -119,7 +126,7 @@ export class Gate<R extends object, C = undefined> {
         entityId: this.#clients.addressOf(request, connection),
         resource: resource as string,
       };
-      decision = limiter[TRY_NOW](this.#request(target, consume as Amounts));
+      decision = limiter[TRY_NOW](this.#request(limiter, target, consume as Amounts));
     } catch {
       // It fails on the slow path too, which reports it.
       return this.#asked(request, connection);
@@ -159,14 +166,20 @@ export class Gate<R extends object, C = undefined> {
     const amounts =
       typeof consume === "object" ? consume : await this.#amountsOf(request, limiter, target);
     const signal = this.#waits ? this.#clients.goneSignal(request, connection) : undefined;
-    const decision = limiter.tryAcquire(this.#request(target, amounts, signal));
+    const decision = limiter.tryAcquire(this.#request(limiter, target, amounts, signal));
     return this.#decided(request, limiter, target, decision, signal);
   }
 
   /** Returns the request to the limiter. A limiter reads each field, so most requests have few. */
-  #request({ entityId, resource }: Target, consume: Amounts, signal?: AbortSignal): AcquireRequest {
+  #request(
+    limiter: RateLimiter,
+    { entityId, resource }: Target,
+    consume: Amounts,
+    signal?: AbortSignal,
+  ): AcquireRequest {
     const { limits, missingLimits, observes } = this.#options;
-    if (this.#isPlain) return { entityId, resource, consume, limits };
+    const totals = limiter[TOTALS] ?? true;
+    if (this.#isPlain) return { entityId, resource, consume, limits, totals };
     const maxWaitSeconds = this.#waits ? this.#options.maxWaitSeconds : undefined;
     // A middleware that only observes must not block a request during an outage.
     const onUnavailable = observes ? "allow" : this.#options.onUnavailable;
@@ -179,6 +192,7 @@ export class Gate<R extends object, C = undefined> {
       signal,
       missingLimits,
       onUnavailable,
+      totals,
     };
   }
 
@@ -206,14 +220,14 @@ export class Gate<R extends object, C = undefined> {
     const passage = new Passage(lease, target, this.#rulesOf(limiter));
     addPassage(request, passage);
     this.#reporter.emit(lease.degraded ? "degraded" : "granted", target);
-    const headers = lease.degraded ? [DEGRADED] : this.#headers(limiter, lease);
+    const headers = lease.degraded ? [DEGRADED] : this.#headers(limiter, target, lease);
     return { kind: "passed", headers, passage };
   }
 
   #rulesOf(limiter: RateLimiter): PassageRules {
     const { refundWhen, refundsErrors } = this.#options;
     this.#rules ??= {
-      timer: limiter.repository[INTERNALS].timer,
+      timer: timerOf(limiter),
       refundWhen,
       refundsErrors,
       endFailed: (target, cause) => this.#reporter.emit("commit_failed", { ...target, cause }),
@@ -229,7 +243,7 @@ export class Gate<R extends object, C = undefined> {
   ): Promise<Entry> {
     const { exposeParents, observes, refused } = this.#options;
     const { retryAfterSeconds } = refusal;
-    const headers = this.#headers(limiter, refusal);
+    const headers = this.#headers(limiter, target, refusal);
     const answer = refusedAnswer(refusal, exposeParents, headers);
     const replaced =
       refused === undefined || observes
@@ -282,21 +296,27 @@ export class Gate<R extends object, C = undefined> {
     const { consume } = this.#options;
     if (typeof consume === "function") return consume(request);
     try {
-      const { entityId, resource } = target;
-      const resolved = await limiter.repository.limits.resolve(entityId, resource);
-      return Object.fromEntries((resolved?.limits ?? []).map(({ name }) => [name, 1]));
+      const { limits } = this.#options;
+      const totals = limiter[TOTALS] ?? true;
+      const names = await limiter[LIMIT_NAMES]({ ...target, limits, totals });
+      return Object.fromEntries(names.map((name) => [name, 1]));
     } catch (error) {
-      // During an outage the acquire fails the same way, and applies `onUnavailable`.
-      if (error instanceof RateLimiterUnavailable) return {};
+      // The acquire fails the same way, and applies `onUnavailable`.
+      if (error instanceof RateLimiterUnavailable || error instanceof ResourceDisabled) return {};
       throw error;
     }
   }
 
-  #headers(limiter: RateLimiter, { statuses }: Pick<Lease, "statuses">): readonly Header[] {
+  #headers(
+    limiter: RateLimiter,
+    { entityId }: Target,
+    { statuses }: Pick<Lease, "statuses">,
+  ): readonly Header[] {
     const { exposeParents, headers } = this.#options;
     if (headers.length === 0) return NO_HEADERS;
-    const shown = exposeParents ? statuses : ownStatuses(statuses);
+    const shown = exposeParents ? statuses : ownStatuses(statuses, entityId);
     const { clock } = limiter.repository[INTERNALS];
-    return headersOf(headers, { statuses: shown, nowMs: this.#tellsTime ? clock() : 0 });
+    const nowMs = this.#tellsTime ? clock() : 0;
+    return headersOf(headers, { statuses: shown, entityId, nowMs });
   }
 }

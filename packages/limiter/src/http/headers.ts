@@ -5,6 +5,7 @@
 
 import type { Limit } from "../domain/limit.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
+import { TOTAL } from "../domain/names.ts";
 
 export const HEADER_STYLES = ["draft", "draft-7", "draft-6", "legacy", "openai"] as const;
 
@@ -26,13 +27,14 @@ export interface Header {
 export interface HeaderSource {
   /** Statuses that may be shown: of the entity itself, and of ancestors where they are exposed. */
   readonly statuses: readonly LimitStatus[];
+  /** The entity itself, which may have no limits of its own. */
+  readonly entityId: string;
   /** Epoch milliseconds, for the styles in `TELLS_TIME`. */
   readonly nowMs: number;
 }
 
 /** Returns the statuses of the entity itself, which may always be shown. */
-export function ownStatuses(statuses: readonly LimitStatus[]): readonly LimitStatus[] {
-  const own = statuses[0]?.entityId;
+export function ownStatuses(statuses: readonly LimitStatus[], own: string): readonly LimitStatus[] {
   for (const { entityId } of statuses) {
     if (entityId !== own) return statuses.filter((status) => status.entityId === own);
   }
@@ -51,8 +53,8 @@ export function headersOf(styles: readonly HeaderStyle[], source: HeaderSource):
 type Writer = (source: HeaderSource) => readonly Header[];
 
 const WRITERS: Readonly<Record<HeaderStyle, Writer>> = {
-  draft: ({ statuses }) => {
-    const { policy, names, waits } = describedStatuses(statuses);
+  draft: ({ statuses, entityId }) => {
+    const { policy, names, waits } = describedStatuses(statuses, entityId);
     const states = statuses.map(
       (status, at) =>
         (names[at] as string) + left(status) + waitParameter(status, waits[at] as string),
@@ -97,13 +99,26 @@ function openaiHeaders(
   limitName: string,
   unit: "requests" | "tokens",
 ): readonly Header[] {
-  const status = statuses.find((each) => each.limitName === limitName);
+  const status = scarcestNamed(statuses, limitName);
   if (status === undefined) return [];
   return [
     { name: `x-ratelimit-limit-${unit}`, value: String(status.limit.capacity) },
     { name: `x-ratelimit-remaining-${unit}`, value: String(left(status)) },
     { name: `x-ratelimit-reset-${unit}`, value: duration(fullInMs(status)) },
   ];
+}
+
+/** Returns the limit of a name with the smallest share left: a total may leave less. */
+export function scarcestNamed(
+  statuses: readonly LimitStatus[],
+  limitName: string,
+): LimitStatus | undefined {
+  const first = statuses.find((each) => each.limitName === limitName);
+  if (first === undefined) return undefined;
+  const { entityId } = first;
+  return scarcestOf(
+    statuses.filter((each) => each.limitName === limitName && each.entityId === entityId),
+  );
 }
 
 /** Limits that count tokens, by the names that are common for them. */
@@ -147,34 +162,65 @@ function areSame(left: readonly Limit[], right: readonly Limit[]): boolean {
   return left.length === right.length && left.every((limit, at) => limit === right[at]);
 }
 
-/** Limits of ancestors are named with the entity that has them, so that they are not kept. */
-function describedStatuses(statuses: readonly LimitStatus[]): Description {
-  const own = statuses[0]?.entityId;
+/**
+ * Limits of totals and ancestors are named with what has them, and the periods of quotas differ, so
+ * that they are not kept.
+ */
+function describedStatuses(statuses: readonly LimitStatus[], own: string): Description {
   const limits = statuses.map(({ limit }) => limit);
-  if (statuses.every(({ entityId }) => entityId === own)) return describedBy(limits);
-  const names = statuses.map(({ entityId, limitName }) =>
-    entityId === own ? limitName : `${entityId}/${limitName}`,
+  const isPlain = statuses.every(
+    ({ entityId, resource, limit }) =>
+      entityId === own && resource !== TOTAL && limit.rule === undefined,
   );
-  return describe(limits, names);
+  if (isPlain) return describedBy(limits);
+  return describe(
+    limits,
+    statuses.map((status) => policyName(status, own)),
+    statuses,
+  );
 }
 
-function describe(limits: readonly Limit[], limitNames: readonly string[]): Description {
+/** Returns the name of a limit among those of a request: `rpm`, `@all/rpm`, `team-a/rpm`. */
+export function policyName({ entityId, resource, limitName }: LimitStatus, own: string): string {
+  const name = resource === TOTAL ? `${TOTAL}/${limitName}` : limitName;
+  return entityId === own ? name : `${entityId}/${name}`;
+}
+
+function describe(
+  limits: readonly Limit[],
+  limitNames: readonly string[],
+  statuses: readonly LimitStatus[] = [],
+): Description {
   const names = limitNames.map(quoted);
-  const policies = limits.map((limit, at) => names[at] + parametersOf(limit));
+  const policies = limits.map((limit, at) => names[at] + parametersOf(limit, statuses[at]));
   return {
     limits,
     policy: { name: "ratelimit-policy", value: policies.join(", "), isList: true },
     names: names.map((name, at) => `${at === 0 ? "" : ", "}${name};r=`),
-    waits: limits.map(
-      ({ refillAmount, refillPeriodSeconds }) =>
-        `;t=${Math.ceil(refillPeriodSeconds / refillAmount)}`,
+    waits: limits.map(({ refillAmount, refillPeriodSeconds, rule }, at) =>
+      rule === undefined
+        ? `;t=${Math.ceil(refillPeriodSeconds / refillAmount)}`
+        : `;t=${Math.ceil(statuses[at]?.fullAfterSeconds ?? 0)}`,
     ),
   };
 }
 
-function parametersOf({ name, capacity, refillPeriodSeconds }: Limit): string {
-  const unit = TOKENS_PATTERN.test(name) ? ';zae-unit="tokens"' : "";
-  return `;q=${capacity};w=${refillPeriodSeconds}${unit}`;
+function parametersOf(limit: Limit, status: LimitStatus | undefined): string {
+  const unit = TOKENS_PATTERN.test(limit.name) ? ';zae-unit="tokens"' : "";
+  return `;q=${limit.capacity}${windowParameter(limit, status)}${unit}`;
+}
+
+/** Returns the period of a rate, or the length of the period of a quota or a session in force. */
+function windowParameter(
+  { rule, refillPeriodSeconds }: Limit,
+  status: LimitStatus | undefined,
+): string {
+  if (rule === undefined) return `;w=${refillPeriodSeconds}`;
+  const { periodStartMs, resetsAtMs } = status ?? {};
+  if (periodStartMs !== undefined && resetsAtMs !== undefined) {
+    return `;w=${Math.ceil((resetsAtMs - periodStartMs) / 1000)}`;
+  }
+  return rule.kind === "session" ? `;w=${rule.seconds}` : "";
 }
 
 /** A full bucket has no token to wait for. */
@@ -194,8 +240,8 @@ function left({ available }: LimitStatus): number {
   return Math.max(0, available);
 }
 
-function windowOf({ limit }: LimitStatus): string {
-  return `${limit.capacity};w=${limit.refillPeriodSeconds}`;
+function windowOf(status: LimitStatus): string {
+  return `${status.limit.capacity}${windowParameter(status.limit, status)}`;
 }
 
 /** Returns the limit with the smallest share left; the first of equals. */

@@ -24,7 +24,7 @@ import {
   webResponse,
 } from "./web-responses.ts";
 
-export { keyOfEntityId } from "./entity-ids.ts";
+export { hashKey, keyOfEntityId } from "./entity-ids.ts";
 export type { HttpEvent } from "./events.ts";
 export type { HeaderStyle } from "./headers.ts";
 export type { Outcome, RefusedAnswer } from "./options.ts";

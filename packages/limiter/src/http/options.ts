@@ -12,7 +12,7 @@ import { checkChoice, show } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors/errors.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../domain/errors/unavailability.ts";
 import { checkLimits, type Limit, type LimitInput } from "../domain/limit.ts";
-import { checkEntityId, checkResource } from "../domain/names.ts";
+import { checkCallResource, checkEntityId } from "../domain/names.ts";
 import {
   type AnyOptionTable,
   checkByTable,
@@ -131,7 +131,7 @@ const OPTIONS = {
   entityId: { check: FUNCTION },
   ipv6Subnet: { check: whole(1, IPV6_BITS), default: 56 },
   anonymous: { check: checkAnonymous },
-  resource: { check: functionOr(checkResource), default: "http" },
+  resource: { check: functionOr(checkCallResource), default: "http" },
   consume: { check: functionOr((value: Amounts) => checkAmounts("consume", value, 0)) },
   maxWaitSeconds: { check: number(0), default: 0 },
   onUnavailable: { check: (_, value) => checkOnUnavailable(value) },

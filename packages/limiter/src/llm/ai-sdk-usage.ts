@@ -16,7 +16,7 @@ function objectUsage(input: Fields, { total: output, reasoning }: Fields): Known
   const { total, noCache, cacheRead: cached, cacheWrite: written } = input;
   return total === undefined || total === null
     ? checkedUsage({ input: noCache, written, cached, includesCached: false, output, reasoning })
-    : checkedUsage({ input: total, cached, includesCached: true, output, reasoning });
+    : checkedUsage({ input: total, written, cached, includesCached: true, output, reasoning });
 }
 
 function numbers(usage: Fields, provider: string): KnownUsage {

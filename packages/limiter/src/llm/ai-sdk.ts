@@ -1,8 +1,7 @@
 /** Limits models of the AI SDK. */
 
-import { Refusal } from "../acquire/decision.ts";
+import { errorOf, Refusal } from "../acquire/decision.ts";
 import type { RateLimiter } from "../acquire/rate-limiter.ts";
-import { RateLimitExceeded } from "../domain/errors/rate-limit-exceeded.ts";
 import { aiSdkUsage } from "./ai-sdk-usage.ts";
 import { usageOfError } from "./answer-meter.ts";
 import { isReasoningModel } from "./call.ts";
@@ -13,6 +12,7 @@ import { observedStream } from "./observed-stream.ts";
 import { checkLlmOptions, type LlmOptions } from "./options.ts";
 import { textIn } from "./prompt-size.ts";
 import { mayRetry } from "./refusal-answer.ts";
+import { providerOfSdk } from "./shipped-prices.ts";
 import { countOf, fieldsOf } from "./usage.ts";
 
 /** The model that is wrapped. */
@@ -106,6 +106,7 @@ async function begin(
   const { prompt, tools, maxOutputTokens } = fieldsOf(params);
   const granted = await metering.begin({
     call: { api: "ai-sdk", model: model.modelId, stream, body: params },
+    provider: providerOfSdk(model.provider),
     prompt: tools === undefined ? [prompt] : [prompt, JSON.stringify(tools)],
     hasOutput: true,
     outputMax: countOf(maxOutputTokens),
@@ -181,7 +182,7 @@ function signalOf(params: object): AbortSignal | undefined {
 /** Returns the error of a refusal, with the fields that the retry of the AI SDK reads. */
 function refusalError(reason: NotGranted, isRetried: boolean): Error {
   if (!(reason instanceof Refusal)) return reason;
-  const error = new RateLimitExceeded(reason.statuses);
+  const error = errorOf(reason);
   if (!isRetried || !mayRetry(error.retryAfterSeconds)) return error;
   const retryAfterMs = String(Math.ceil(error.retryAfterSeconds * 1000));
   const facts = {

@@ -8,21 +8,27 @@ import { countOf, type Fields, fieldsOf, parsedObject } from "./usage.ts";
 /** Facts of a call that are known before it is made. */
 export interface CallFacts {
   readonly call: LlmCall;
-  /** The input that the model reads; `undefined` where tokens are not estimated. */
-  readonly prompt: readonly unknown[] | undefined;
+  /** The host of the upstream, which may have prices of its own. */
+  host?: string | undefined;
+  /** The provider, of calls without a host. */
+  readonly provider?: string | undefined;
+  /** Whether the provider bills the call by its usage; absent: where the call has a prompt. */
+  readonly isBilled?: boolean;
+  /** The input that the model reads; `undefined` where tokens are not estimated, or were. */
+  prompt: readonly unknown[] | undefined;
   /** `false` for calls that have no output, such as embeddings. */
   readonly hasOutput: boolean;
   /** The most output there can be, over all choices. */
   readonly outputMax: number | undefined;
   /** The most output that the model can have in one choice, where the operator states it. */
-  readonly modelOutputMax?: number | undefined;
+  modelOutputMax?: number | undefined;
   /** How many answers to one prompt are asked for. Default 1. */
   readonly choices?: number | undefined;
   /** The text says less than is billed: reasoning is hidden, or input is stored elsewhere. */
   readonly hasHiddenParts: boolean;
   /** The provider works on after it has answered. */
   readonly isBackground: boolean;
-  readonly signal: AbortSignal | undefined;
+  signal: AbortSignal | undefined;
 }
 
 /** A request over HTTP as far as it has been read. */
@@ -61,10 +67,7 @@ export function readFacts(
   format: Format,
   body: Fields,
   call: LlmCall,
-  more: {
-    readonly signal?: AbortSignal | undefined;
-    readonly modelOutputMax?: number | undefined;
-  } = {},
+  signal?: AbortSignal,
 ): CallFacts {
   const choices = choicesOf(format, body);
   return {
@@ -72,11 +75,11 @@ export function readFacts(
     prompt: format.api === "other" ? undefined : promptOf(format, body),
     hasOutput: format.hasOutput,
     outputMax: outputMaxOf(format, body, choices),
-    modelOutputMax: more.modelOutputMax,
+    modelOutputMax: undefined,
     choices,
     hasHiddenParts: hasHiddenParts(format, body, call.model),
     isBackground: body["background"] === true && format.pendingIdOf !== undefined,
-    signal: more.signal,
+    signal,
   };
 }
 
@@ -103,12 +106,19 @@ export function readHttpCall({ url, method, headers, body: text, signal }: HttpR
   const api = format?.api ?? "other";
   const call: LlmCall = { api, model, stream: stream === true, url, headers, body: fields };
   if (format === undefined) {
-    return { facts: uncounted(call, signal), format, body: text, hidesUsage: false };
+    const facts = { ...uncounted(call, signal), isBilled: method.toUpperCase() !== "GET" };
+    return { facts, format, body: text, hidesUsage: false };
   }
-  const facts = readFacts(format, body, call, { signal });
+  const facts = readFacts(format, body, call, signal);
+  facts.host = hostOf(url);
   const asking = askForUsage(format, body);
   if (asking === undefined) return { facts, format, body: text, hidesUsage: false };
   return { facts, format, body: JSON.stringify(asking), hidesUsage: true };
+}
+
+/** Returns the host of an address, with its port where it has one. */
+function hostOf(url: string): string | undefined {
+  return URL.canParse(url) ? new URL(url).host : undefined;
 }
 
 /** Returns the format of a request by its URL; `undefined` where only the request is counted. */
@@ -122,7 +132,7 @@ export function isReasoningModel(model: string): boolean {
 }
 
 /** Returns the facts of a call whose tokens are not counted. */
-function uncounted(call: LlmCall, signal: AbortSignal | undefined): CallFacts {
+export function uncounted(call: LlmCall, signal: AbortSignal | undefined): CallFacts {
   return {
     call,
     prompt: undefined,

@@ -1,8 +1,7 @@
 /** Limits calls that are made with `fetch`. */
 
-import { Refusal } from "../acquire/decision.ts";
+import { errorOf, Refusal } from "../acquire/decision.ts";
 import type { RateLimiter } from "../acquire/rate-limiter.ts";
-import { RateLimitExceeded } from "../domain/errors/rate-limit-exceeded.ts";
 import { answerMeter, usageOfError } from "./answer-meter.ts";
 import { formatAt, type HttpCall, type HttpRequest, readHttpCall } from "./call.ts";
 import { anyFormat } from "./formats/format.ts";
@@ -215,7 +214,7 @@ function sameResponse(
 
 function refused(reason: NotGranted, onRefused: "response" | "throw", call: HttpCall): Response {
   if (onRefused === "throw") {
-    throw reason instanceof Refusal ? new RateLimitExceeded(reason.statuses) : reason;
+    throw reason instanceof Refusal ? errorOf(reason) : reason;
   }
   const { body, ...rest } = refusalAnswer(reason, call.format?.provider ?? "openai");
   return new Response(body, rest);

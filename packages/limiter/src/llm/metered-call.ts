@@ -9,11 +9,12 @@
 import { type KeptLease, keptLeaseOf } from "../acquire/lease/kept-lease.ts";
 import type { Lease } from "../acquire/lease/lease.ts";
 import type { Timer } from "../base/time.ts";
-import { TOKENS_MAX } from "../domain/check.ts";
 import { LeaseExpiredError } from "../domain/errors/errors.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
+import type { Price } from "../domain/price.ts";
+import { amountsOf, tokensOff } from "./amounts.ts";
 import type { CallFacts } from "./call.ts";
-import type { CheckedLlmOptions, CountedLimits, LlmFailure } from "./options.ts";
+import type { CheckedLlmOptions, LlmFailure } from "./options.ts";
 import { bytesOfTokens, tokensByBytes, tokensOf } from "./prompt-size.ts";
 import { type KnownUsage, NO_USAGE, totalOf, type Usage } from "./usage.ts";
 
@@ -38,6 +39,9 @@ export interface CallHost {
   endFailed(target: CallTarget, error: unknown): void;
 }
 
+/** How often a stream corrects money at most, in milliseconds. */
+const MONEY_FLUSH_MS = 1000;
+
 /** The most output of a call where neither the request nor the operator bounds it, in tokens. */
 const OUTPUT_MAX = 16_384;
 
@@ -47,6 +51,11 @@ export class MeteredCall {
   readonly #host: CallHost;
   readonly #target: CallTarget;
   readonly #lease: Lease;
+  /** The price of the model as it was when the call was granted. */
+  readonly price: Price | undefined;
+  /** How many tokens a stream may be off; fewer where they cost much of a budget. */
+  readonly #flushEvery: number;
+  #flushedMs = Number.NEGATIVE_INFINITY;
   #used: Usage | undefined;
   #isEnded = false;
   #known: KnownUsage = {};
@@ -67,16 +76,28 @@ export class MeteredCall {
   #heldTokens: number;
   #lastReadMs = 0;
 
-  constructor(host: CallHost, target: CallTarget, lease: Lease, estimate: Usage) {
+  constructor(
+    host: CallHost,
+    target: CallTarget,
+    lease: Lease,
+    estimate: Usage,
+    price: Price | undefined,
+  ) {
     this.#host = host;
     this.#target = target;
     this.#lease = lease;
     this.estimate = estimate;
+    this.price = price;
+    this.#flushEvery = tokensOff(host.options, lease.statuses, price);
     this.#heldTokens = this.#weightOf(estimate);
   }
 
   get statuses(): readonly LimitStatus[] {
     return this.#lease.statuses;
+  }
+
+  get entityId(): string {
+    return this.#target.entityId;
   }
 
   /** Whether the store could not answer, and the call passes uncounted. */
@@ -133,10 +154,14 @@ export class MeteredCall {
       input: inputs.input ?? before.input,
       cached: inputs.cached ?? before.cached,
       output: usage.output ?? before.output,
+      inputParts: inputs.inputParts,
+      outputParts: usage.output === undefined ? before.outputParts : usage.outputParts,
+      tier: usage.tier ?? before.tier,
     };
     this.#isFresh = true;
     if (isLast && usage.output !== undefined) this.#isFinal = true;
-    if ((usage.reasoning ?? 0) > 0) this.#host.rememberReasoning(this.#target.facts.call.model);
+    if ((usage.outputParts?.reasoning ?? 0) > 0)
+      this.#host.rememberReasoning(this.#target.facts.call.model);
     if (this.isStreaming) this.#flushIfFar();
   }
 
@@ -217,21 +242,36 @@ export class MeteredCall {
     if (this.#isUnread && !this.#isFinal) return this.#most();
     const output = this.#shown();
     const isAll = this.#isFinal || (output > 0 && !this.hasHiddenParts && !this.#isAbsurd);
-    return { ...this.#input(), output: isAll ? output : Math.max(output, this.estimate.output) };
+    if (isAll) return { ...this.#input(), output, outputParts: this.#known.outputParts };
+    return this.#withRest(output);
   }
 
   /** Returns the most that the call can have used. */
   #most(): Usage {
     const { hasOutput, outputMax, modelOutputMax, choices = 1 } = this.#target.facts;
     const shown = this.#shown();
-    if (this.#isFinal || !hasOutput) return { ...this.#input(), output: shown };
+    if (this.#isFinal || !hasOutput) {
+      return { ...this.#input(), output: shown, outputParts: this.#known.outputParts };
+    }
     const most = outputMax ?? (modelOutputMax ?? OUTPUT_MAX) * choices;
-    return { ...this.#input(), output: Math.max(most, shown, this.estimate.output) };
+    return this.#withRest(Math.max(most, shown));
   }
 
-  #input(): Pick<Usage, "input" | "cached"> {
-    const { input = 0, cached = 0 } = this.#known;
-    return input + cached > 0 ? { input, cached } : { input: this.estimate.input, cached: 0 };
+  /** Returns usage with an output, of which the estimate may be more. */
+  #withRest(output: number): Usage {
+    const { estimate } = this;
+    const moneyOutput = Math.max(output, estimate.moneyOutput ?? estimate.output);
+    const tokens = Math.max(output, estimate.output);
+    return moneyOutput === tokens
+      ? { ...this.#input(), output: tokens }
+      : { ...this.#input(), output: tokens, moneyOutput };
+  }
+
+  #input(): Omit<Usage, "output"> {
+    const { input = 0, cached = 0, inputParts, tier } = this.#known;
+    return input + cached > 0
+      ? { input, cached, inputParts, tier }
+      : { input: this.estimate.input, cached: 0, tier };
   }
 
   /** Returns the output that the provider stated, or that the text has; the larger one. */
@@ -249,19 +289,26 @@ export class MeteredCall {
   /** Writes amounts in the middle of a stream, when they are far from what the lease holds. */
   #flushIfFar(): void {
     if (this.#isEnded) return;
-    const { options } = this.#host;
     const { output = 0 } = this.#known;
     // Until the end, the output that was estimated may still come.
-    const expected = Math.max(output, this.estimate.output, tokensByBytes(this.#bytes));
-    const usage = { ...this.#input(), output: this.#isFinal ? output : expected };
+    const usage = this.#isFinal
+      ? { ...this.#input(), output, outputParts: this.#known.outputParts }
+      : this.#withRest(Math.max(output, tokensByBytes(this.#bytes)));
     const distance = Math.abs(this.#weightOf(usage) - this.#heldTokens);
-    const isFar = distance >= options.flushEvery;
-    this.#flushAtBytes = this.#bytes + (isFar ? 0 : bytesOfTokens(options.flushEvery - distance));
+    const isFar = distance >= this.#flushEvery && this.#mayFlush(distance);
+    this.#flushAtBytes = this.#bytes + bytesOfTokens(Math.max(0, this.#flushEvery - distance));
     if (isFar) void this.#flush(usage);
+  }
+
+  /** Returns whether it is time: a distance that only money makes far is written once a second. */
+  #mayFlush(distance: number): boolean {
+    if (distance >= this.#host.options.flushEvery) return true;
+    return this.#host.timer.nowMs() - this.#flushedMs >= MONEY_FLUSH_MS;
   }
 
   async #flush(usage: Usage): Promise<void> {
     this.#heldTokens = this.#weightOf(usage);
+    this.#flushedMs = this.#host.timer.nowMs();
     await this.#written(() => {
       this.#settle(usage);
       return this.#lease.flush();
@@ -306,7 +353,7 @@ export class MeteredCall {
   }
 
   #settle(usage: Usage): void {
-    this.#lease.settle(amountsOf(this.#host.options.count, usage));
+    this.#lease.settle(amountsOf(this.#host.options.count, usage, this.price));
   }
 
   /** Returns whether a write succeeded. One that fails must not break the answer, which is here. */
@@ -328,16 +375,4 @@ export class MeteredCall {
     this.#watch?.abort("ended");
     return true;
   }
-}
-
-/** Returns the amount per limit name that usage consumes. */
-export function amountsOf(count: CountedLimits, usage: Usage): Record<string, number> {
-  const bounded = (tokens: number) => Math.min(TOKENS_MAX, tokens);
-  const input = usage.input + Math.ceil(usage.cached * count.cachedTokens);
-  const amounts: Record<string, number> = {};
-  for (const name of count.requests) amounts[name] = 1;
-  for (const name of count.tokens) amounts[name] = bounded(input + usage.output);
-  for (const name of count.inputTokens) amounts[name] = bounded(input);
-  for (const name of count.outputTokens) amounts[name] = bounded(usage.output);
-  return amounts;
 }

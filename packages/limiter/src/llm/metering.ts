@@ -1,7 +1,10 @@
 /** Grants calls: estimates the usage of a call, and acquires it. */
 
 import { LRUCache } from "lru-cache";
+import type { AcquireRequest } from "../acquire/acquire-request.ts";
 import type { Decision, Refusal } from "../acquire/decision.ts";
+import { TOTALS } from "../acquire/internal-names.ts";
+import { timerOf } from "../acquire/late-store.ts";
 import type { Lease } from "../acquire/lease/lease.ts";
 import { RateLimiter } from "../acquire/rate-limiter.ts";
 import type { Timer } from "../base/time.ts";
@@ -11,22 +14,30 @@ import {
   ResourceDisabled,
   ValidationError,
 } from "../domain/errors/errors.ts";
-import { INTERNALS } from "../repository/internals.ts";
+import { ModelNotPriced } from "../domain/errors/model-not-priced.ts";
+import type { LimitStatus } from "../domain/limit-status.ts";
+import type { Price } from "../domain/price.ts";
+import { amountsOf } from "./amounts.ts";
 import type { CallFacts } from "./call.ts";
-import { amountsOf, type CallHost, type CallTarget, MeteredCall } from "./metered-call.ts";
+import { type CallHost, type CallTarget, MeteredCall } from "./metered-call.ts";
 import type { CheckedLlmOptions } from "./options.ts";
 import { OutputEstimate } from "./output-estimate.ts";
+import { Pricing, warnUnpriced } from "./pricing.ts";
 import { estimateInput } from "./prompt-size.ts";
 import { NO_USAGE, type Usage } from "./usage.ts";
 
 /** A refusal by a limit, or the reason why no decision was made. */
-export type NotGranted = Refusal | ResourceDisabled | RateLimiterUnavailable;
+export type NotGranted = Refusal | ResourceDisabled | RateLimiterUnavailable | ModelNotPriced;
 
 /** The resource of calls that name no model. */
 const NAMELESS_RESOURCE = "llm";
 const COMMIT_FAILED_CODE = "ZAEL_LLM_COMMIT_FAILED";
 /** How often an estimate is cut when other calls consume what was left. */
 const ATTEMPTS_MAX = 3;
+/** How many buckets are remembered to have no limit in money. */
+const MONEYLESS_MAX = 10_000;
+const NOT_COUNTED =
+  "The store cannot be reached, and a limit in money may apply: the call is not let through";
 /** How many models are remembered to have reasoning. */
 const MODELS_MAX = 1000;
 
@@ -35,14 +46,28 @@ export class Metering implements CallHost {
   readonly timer: Timer;
   readonly #limiter: RateLimiter;
   readonly #outputs: OutputEstimate;
+  /** Set where money is reserved in another way than tokens. */
+  readonly #moneyOutputs: OutputEstimate | undefined;
+  readonly #pricing: Pricing;
+  /** Buckets that no limit in money applies to; `undefined`: all calls may pass uncounted. */
+  readonly #moneyless: LRUCache<string, true> | undefined;
   readonly #reasoningModels = new LRUCache<string, true>({ max: MODELS_MAX });
 
-  constructor(limiter: RateLimiter, options: CheckedLlmOptions) {
+  /**
+   * `blocksMoney`: while the store is away, a call is refused unless it is known that no limit in
+   * money applies to it.
+   */
+  constructor(limiter: RateLimiter, options: CheckedLlmOptions, blocksMoney = false) {
     checkLimiter(limiter);
     this.#limiter = limiter;
     this.options = options;
-    this.timer = limiter.repository[INTERNALS].timer;
+    this.timer = timerOf(limiter);
     this.#outputs = new OutputEstimate(options.reserve);
+    const { reserveMoney, prices } = options;
+    this.#moneyOutputs = reserveMoney === undefined ? undefined : new OutputEstimate(reserveMoney);
+    this.#moneyless = blocksMoney ? new LRUCache({ max: MONEYLESS_MAX }) : undefined;
+    const stored = { list: () => limiter.repository.prices.list() };
+    this.#pricing = new Pricing(stored, prices, () => this.timer.nowMs());
   }
 
   /** Acquires the estimate of a call. `bucket` replaces entity and resource of the options. */
@@ -56,15 +81,15 @@ export class Metering implements CallHost {
     try {
       return await this.#acquire(target);
     } catch (error) {
-      if (error instanceof ResourceDisabled || error instanceof RateLimiterUnavailable) {
-        return error;
-      }
+      if (isNoGrant(error)) return error;
       throw error;
     }
   }
 
   learn({ facts, ...bucket }: CallTarget, output: number): void {
-    if (facts.hasOutput) this.#outputs.learn(bucket, output);
+    if (!facts.hasOutput) return;
+    this.#outputs.learn(bucket, output);
+    this.#moneyOutputs?.learn(bucket, output);
   }
 
   rememberReasoning(model: string): void {
@@ -93,10 +118,15 @@ export class Metering implements CallHost {
   async #acquire(target: CallTarget): Promise<MeteredCall | Refusal> {
     const { reserve, maxWaitSeconds } = this.options;
     let usage = this.#estimate(target);
+    let price = this.#priceOf(target);
     let waitSeconds = reserve === "learned" && usage.output > 0 ? 0 : maxWaitSeconds;
     for (let attempt = 1; ; attempt += 1) {
-      const decision = await this.#tryAcquire(target, usage, waitSeconds);
-      if (decision.granted) return this.#metered(decision.lease, target, usage);
+      const decision = await this.#tryAcquire(target, usage, price, waitSeconds);
+      if (await this.#readsPrices(decision)) {
+        price = this.#priceOf(target);
+        continue;
+      }
+      if (decision.granted) return this.#metered(decision.lease, target, usage, price);
       const output = this.#outputLeft(decision, usage);
       const hasWaited = waitSeconds > 0 && !decision.neverFits;
       const isSame = output === usage.output && waitSeconds === maxWaitSeconds;
@@ -106,24 +136,97 @@ export class Metering implements CallHost {
     }
   }
 
-  #tryAcquire(target: CallTarget, usage: Usage, maxWaitSeconds: number): Promise<Decision> {
-    const { entityId, resource, facts } = target;
-    return this.#limiter.tryAcquire({
-      entityId,
-      resource,
-      consume: amountsOf(this.options.count, usage),
-      missingLimits: "ignore",
-      maxWaitSeconds,
-      // A call that does not wait is decided at once, and a signal would keep it off the fast path.
-      ...(maxWaitSeconds === 0 ? {} : { signal: facts.signal }),
-    });
+  #priceOf({ facts }: CallTarget): Price | undefined {
+    const { call, host, provider, hasOutput } = facts;
+    const price = this.#pricing.find({ model: call.model, host, provider });
+    return hasOutput && price?.hasOutput === false ? undefined : price;
   }
 
-  async #metered(lease: Lease, target: CallTarget, estimate: Usage): Promise<MeteredCall> {
-    if (!lease.degraded) await this.#checkGiven(lease, target);
-    // The prompt would stay in memory until the answer ends.
-    const facts = { ...target.facts, prompt: undefined };
-    return new MeteredCall(this, { ...target, facts }, lease, estimate);
+  /**
+   * Reads own prices because of a decision that a limit in money was part of. Returns whether the
+   * call is to be decided again by them, as it is the first time; later they are read meanwhile.
+   */
+  async #readsPrices(decision: Decision): Promise<boolean> {
+    if (!this.#pricing.isOutdated) return false;
+    const statuses = decision.granted ? decision.lease.statuses : decision.statuses;
+    if (!statuses.some(({ limitName }) => this.#isMoney(limitName))) return false;
+    if (!this.#pricing.isUnread) {
+      this.#pricing.refresh().catch(() => undefined);
+      return false;
+    }
+    if (decision.granted) await decision.lease.rollback();
+    await this.#pricing.refresh();
+    return true;
+  }
+
+  #isMoney(limitName: string): boolean {
+    return this.options.count.money.includes(limitName);
+  }
+
+  #tryAcquire(
+    target: CallTarget,
+    usage: Usage,
+    price: Price | undefined,
+    maxWaitSeconds: number,
+  ): Promise<Decision> {
+    const { entityId, resource, facts } = target;
+    const consume = amountsOf(this.options.count, usage, price);
+    const missingLimits = "ignore";
+    const totals = this.#limiter[TOTALS] ?? true;
+    // A call that does not wait is decided at once, and a signal would keep it off the fast path.
+    const request =
+      maxWaitSeconds === 0 || facts.signal === undefined
+        ? { entityId, resource, consume, missingLimits, totals, maxWaitSeconds }
+        : {
+            entityId,
+            resource,
+            consume,
+            missingLimits,
+            totals,
+            maxWaitSeconds,
+            signal: facts.signal,
+          };
+    return this.#limiter.tryAcquire(request as AcquireRequest);
+  }
+
+  async #metered(
+    lease: Lease,
+    target: CallTarget,
+    estimate: Usage,
+    price: Price | undefined,
+  ): Promise<MeteredCall> {
+    if (lease.degraded) this.#checkMoneyless(target);
+    else {
+      await this.#checkGiven(lease, target);
+      this.#noteMoney(target, lease);
+    }
+    const { entityId, resource, facts } = target;
+    const kept = { entityId, resource, facts: withoutPrompt(facts) };
+    const isBilled = facts.isBilled ?? facts.prompt !== undefined;
+    if (price === undefined && isBilled) await this.#checkPriced(lease, facts.call.model);
+    return new MeteredCall(this, kept, lease, estimate, price);
+  }
+
+  /** Refuses a call that the store could not count, unless no limit in money applies to it. */
+  #checkMoneyless(target: CallTarget): void {
+    if (this.#moneyless === undefined || this.#moneyless.has(bucketOf(target))) return;
+    throw new RateLimiterUnavailable(NOT_COUNTED, { nothingWritten: true });
+  }
+
+  #noteMoney(target: CallTarget, { statuses }: Lease): void {
+    if (this.#moneyless === undefined) return;
+    const hasMoney = statuses.some(({ limitName }) => this.#isMoney(limitName));
+    if (hasMoney) this.#moneyless.delete(bucketOf(target));
+    else this.#moneyless.set(bucketOf(target), true);
+  }
+
+  /** Refuses, with nothing consumed, a call without a price that a limit in money applies to. */
+  async #checkPriced(lease: Lease, model: string): Promise<void> {
+    const money = lease.statuses.filter(({ limitName }) => this.#isMoney(limitName));
+    if (money.length === 0) return;
+    if (this.options.unpriced === "allow" || money.every(isSoft)) return warnUnpriced(model);
+    await lease.rollback();
+    throw new ModelNotPriced(model);
   }
 
   /** Refuses, with nothing consumed, a limit of the options that the entity does not have. */
@@ -137,21 +240,26 @@ export class Metering implements CallHost {
   }
 
   #estimate({ entityId, resource, facts }: CallTarget): Usage {
-    const { call, prompt, hasOutput, outputMax } = facts;
+    const { call, prompt, hasOutput, outputMax, modelOutputMax } = facts;
     if (prompt === undefined) return NO_USAGE;
     const input = estimateInput(prompt, call.model, this.options.tokenizer);
-    const output = hasOutput ? this.#outputs.of({ entityId, resource }, outputMax) : 0;
-    return { input, cached: 0, output };
+    if (!hasOutput) return { input, cached: 0, output: 0 };
+    const bucket = { entityId, resource };
+    const output = this.#outputs.of(bucket, outputMax);
+    const moneyOutput = this.#moneyOutputs?.of(bucket, outputMax ?? modelOutputMax);
+    return { input, cached: 0, output, ...(moneyOutput === undefined ? {} : { moneyOutput }) };
   }
 
   /**
    * Returns the output to ask for after a refusal. A learned output is cut to what the limits have
    * left, at least to 1. An output that the operator set is cut only where no bucket could hold it.
+   * Where money is missing it stays, and the call is refused.
    */
   #outputLeft(refusal: Refusal, { input, output }: Usage): number {
     const { reserve, count } = this.options;
     let left = output;
     for (const { limitName, limit, available, retryAfterSeconds } of refusal.violations) {
+      if (this.#isMoney(limitName)) return output;
       const isTooLarge = retryAfterSeconds === Number.POSITIVE_INFINITY;
       if (reserve !== "learned" && !isTooLarge) continue;
       const most = reserve === "learned" ? available : limit.capacity;
@@ -160,6 +268,43 @@ export class Metering implements CallHost {
     }
     return Math.max(left, Math.min(1, output));
   }
+}
+
+/** Returns facts that may stay in memory until the answer ends. */
+function withoutPrompt(facts: CallFacts): CallFacts {
+  const { call, hasOutput, outputMax, modelOutputMax, choices } = facts;
+  const { hasHiddenParts, isBackground, host, provider } = facts;
+  // Written out: V8 reads the fields of a spread object more slowly.
+  return {
+    call,
+    host,
+    provider,
+    prompt: undefined,
+    hasOutput,
+    outputMax,
+    modelOutputMax,
+    choices,
+    hasHiddenParts,
+    isBackground,
+    signal: undefined,
+  };
+}
+
+/** Names a bucket; names have no line breaks. */
+function bucketOf({ entityId, resource }: CallTarget): string {
+  return `${entityId}\n${resource}`;
+}
+
+function isSoft({ soft }: LimitStatus): boolean {
+  return soft === true;
+}
+
+function isNoGrant(error: unknown): error is Exclude<NotGranted, Refusal> {
+  return (
+    error instanceof ResourceDisabled ||
+    error instanceof RateLimiterUnavailable ||
+    error instanceof ModelNotPriced
+  );
 }
 
 /** Throws for anything but a limiter; a forgotten `await` is the likeliest mistake. */

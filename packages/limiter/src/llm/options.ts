@@ -1,5 +1,6 @@
 /** Options of every LLM adapter, checked when the adapter is made. */
 
+import { isMoney } from "../core/micro-dollars.ts";
 import { checkFields, checkInteger, checkNumber, show, TOKENS_MAX } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors/errors.ts";
 import { checkEntityId, checkLimitName } from "../domain/names.ts";
@@ -12,6 +13,7 @@ import {
   oneOf,
   whole,
 } from "../domain/options.ts";
+import { type PriceEntry, PriceList } from "../domain/price-list.ts";
 import type { LlmApi } from "./formats/format.ts";
 import type { Reserve } from "./output-estimate.ts";
 import type { Tokenizer } from "./prompt-size.ts";
@@ -42,6 +44,8 @@ export interface LlmCount {
   readonly inputTokens?: string | readonly string[];
   /** Default `otpm`. */
   readonly outputTokens?: string | readonly string[];
+  /** Count what the call costs, in micro-dollars. Default `usd`. */
+  readonly money?: string | readonly string[];
   /** The part of a cached input token that counts, from 0 (default) to 1. */
   readonly cachedTokens?: number;
 }
@@ -85,6 +89,15 @@ export interface LlmOptions {
   readonly tokenizer?: Tokenizer;
   /** How much output to consume before it is known. Default `learned`. */
   readonly reserve?: Reserve;
+  /** How much output limits in money reserve. Default: as `reserve`. */
+  readonly reserveMoney?: Reserve;
+  /** Own prices, after those that the namespace stores and before the shipped ones. */
+  readonly prices?: readonly PriceEntry[];
+  /**
+   * Whether to refuse a call of a model without a price where a limit in money applies, which is
+   * the default; `allow` counts no money for it, and warns.
+   */
+  readonly unpriced?: "refuse" | "allow";
   /** How many tokens a stream may be off before its amounts are corrected. Default 1000. */
   readonly flushEvery?: number;
   /** Default `response`: a 429 in the provider's own shape. */
@@ -111,13 +124,16 @@ export interface CheckedLlmOptions {
   readonly refundWhen: (failure: LlmFailure) => boolean;
   readonly tokenizer: Tokenizer | undefined;
   readonly reserve: Reserve;
+  readonly reserveMoney: Reserve | undefined;
+  readonly prices: readonly PriceEntry[];
+  readonly unpriced: "refuse" | "allow";
   readonly flushEvery: number;
   readonly onRefused: "response" | "throw";
   readonly maxWaitSeconds: number;
   readonly fetch: typeof fetch | undefined;
 }
 
-const KINDS = ["requests", "tokens", "inputTokens", "outputTokens"] as const;
+const KINDS = ["requests", "tokens", "inputTokens", "outputTokens", "money"] as const;
 
 type Kind = (typeof KINDS)[number];
 type Kinds = Readonly<Record<Kind, readonly string[]>>;
@@ -127,6 +143,7 @@ const DEFAULT_LIMITS: Kinds = {
   tokens: ["tpm", "tpd"],
   inputTokens: ["itpm"],
   outputTokens: ["otpm"],
+  money: ["usd"],
 };
 
 /** Codes of errors of a connection that was never made, besides those of its certificate. */
@@ -156,6 +173,12 @@ function checkReserve(field: string, value: unknown): void {
   throw new ValidationError(field, value, reason);
 }
 
+function checkPrices(field: string, value: unknown): void {
+  if (Array.isArray(value)) return void new PriceList(value as readonly PriceEntry[]);
+  const reason = `expected a list of { model, price }, got ${show(value)}`;
+  throw new ValidationError(field, value, reason);
+}
+
 const OPTIONS = {
   entityId: { check: (_, value) => typeof value === "function" || checkEntityId(value) },
   resource: { check: FUNCTION },
@@ -164,6 +187,9 @@ const OPTIONS = {
   refundWhen: { check: FUNCTION, default: refundsByDefault },
   tokenizer: { check: FUNCTION },
   reserve: { check: checkReserve, default: "learned" },
+  reserveMoney: { check: checkReserve },
+  prices: { check: checkPrices, default: [] },
+  unpriced: { check: oneOf("refuse", "allow"), default: "refuse" },
   flushEvery: { check: whole(1, TOKENS_MAX), default: 1000 },
   onRefused: { check: oneOf("response", "throw"), default: "response" },
   maxWaitSeconds: { check: number(0), default: 0 },
@@ -172,10 +198,8 @@ const OPTIONS = {
 
 /** Checks everything that can be checked without a call. */
 export function checkLlmOptions(options: LlmOptions): CheckedLlmOptions {
-  const { entityId, resource, count, idleSeconds, tokenizer, fetch, ...rest } = checkByTable(
-    options,
-    OPTIONS,
-  );
+  const { entityId, resource, count, idleSeconds, tokenizer, reserveMoney, fetch, ...rest } =
+    checkByTable(options, OPTIONS);
   if (entityId === undefined) checkEntityId(entityId);
   return {
     ...rest,
@@ -184,6 +208,7 @@ export function checkLlmOptions(options: LlmOptions): CheckedLlmOptions {
     count: checkCount(count ?? {}),
     idleMs: 1000 * idleSeconds,
     tokenizer,
+    reserveMoney,
     fetch,
   };
 }
@@ -192,6 +217,11 @@ function checkCount(count: LlmCount): CountedLimits {
   checkFields("count", count, [...KINDS, "cachedTokens"]);
   const cachedTokens = checkNumber("count.cachedTokens", count.cachedTokens ?? 0, 0, 1);
   const kinds = Object.fromEntries(KINDS.map((kind) => [kind, names(kind, count)])) as Kinds;
+  const wrong = kinds.money.find((name) => !isMoney(name));
+  if (wrong !== undefined) {
+    const reason = `expected names of money, usd or usd_…, got "${wrong}"`;
+    throw new ValidationError("count.money", wrong, reason);
+  }
   const all = Object.values(kinds).flat();
   const twice = all.find((name, at) => all.indexOf(name) !== at);
   if (twice !== undefined) {

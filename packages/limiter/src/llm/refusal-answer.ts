@@ -1,6 +1,9 @@
 /** Answers to refused calls, in the shape of the provider that the client expects. */
 
+import { callerOf, type Refusal } from "../acquire/decision.ts";
 import { RateLimiterUnavailable, ResourceDisabled } from "../domain/errors/errors.ts";
+import { ModelNotPriced } from "../domain/errors/model-not-priced.ts";
+import { budgetSentence, spentBudget } from "./budget-text.ts";
 import type { NotGranted } from "./metering.ts";
 
 /** A whole response. */
@@ -16,7 +19,10 @@ export interface RefusalAnswer {
  */
 const RETRY_SECONDS_MAX = 65;
 
-/** Returns a 429; a 403 for a disabled resource, and a 503 where the store cannot answer. */
+/**
+ * Returns a 429; a 403 for a disabled resource, a 400 for a model without a price, and a 503 where
+ * the store cannot answer.
+ */
 export function refusalAnswer(
   reason: NotGranted,
   provider: "openai" | "anthropic",
@@ -33,17 +39,25 @@ export function refusalAnswer(
     const message = "The rate limiter cannot reach its store.";
     return errorAnswer(503, kind, message, provider, { "retry-after": "1" }, requestId);
   }
+  if (reason instanceof ModelNotPriced) {
+    const kind = { openai: "model_not_priced", anthropic: "invalid_request_error" }[provider];
+    const message = `model_not_priced: ${reason.reason}`;
+    return errorAnswer(400, kind, message, provider, { "x-should-retry": "false" }, requestId);
+  }
+  const spent = spentBudget(reason.violations);
+  if (spent !== undefined) {
+    const kind = { openai: "budget_exceeded", anthropic: "rate_limit_error" }[provider];
+    const isNamed = exposeParents || spent.entityId === callerOf(reason);
+    const headers = { ...retryHeaders(reason), "x-should-retry": "false" };
+    return errorAnswer(429, kind, budgetSentence(spent, isNamed), provider, headers, requestId);
+  }
   const { message } = reason.toJSON({ parents: exposeParents });
   const kind = { openai: "rate_limit_exceeded", anthropic: "rate_limit_error" }[provider];
   return errorAnswer(429, kind, message, provider, retryHeaders(reason), requestId);
 }
 
 /** Returns the headers that SDKs act on: when to retry, or not to retry at all. */
-function retryHeaders(refusal: {
-  readonly neverFits: boolean;
-  readonly retryAfterSeconds: number;
-  readonly retryAfterHeader: string;
-}): Record<string, string> {
+function retryHeaders(refusal: Refusal): Record<string, string> {
   if (refusal.neverFits) return { "x-should-retry": "false" };
   const { retryAfterSeconds } = refusal;
   return {

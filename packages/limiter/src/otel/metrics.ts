@@ -5,7 +5,6 @@ import { subscribe } from "../acquire/announcer.ts";
 import type { AcquireEvent, LimiterEvent } from "../acquire/events.ts";
 import type { RateLimiter } from "../acquire/rate-limiter.ts";
 import { WaitingQueues } from "../acquire/waiting/waiting-queues.ts";
-import { entryOf } from "../base/entry.ts";
 import { INTERNALS } from "../repository/internals.ts";
 import type { StoreCall } from "../storage/item-store.ts";
 import { BoundedLabels } from "./bounded-labels.ts";
@@ -22,7 +21,6 @@ import {
   OUTCOME,
   RESOURCE,
 } from "./names.ts";
-import { ResourceCounts } from "./resource-counts.ts";
 import { Tally } from "./tally.ts";
 
 /** Resources and limits come from callers too, so their labels are bounded as well. */
@@ -81,8 +79,8 @@ class Metrics {
   readonly #splits = new Tally([RESOURCE, NAMESPACE]);
   readonly #shards = new Tally([RESOURCE, NAMESPACE]);
   readonly #warnings = new Tally(["zae_limiter.warning", NAMESPACE]);
-  /** Counts by the label of a resource; labels are bounded in number. */
-  readonly #resourceCounts = new Map<string, ResourceCounts>();
+  /** Keeps the attributes of durations: the same object each time, which a meter may recognize. */
+  readonly #durations = new Tally([OUTCOME, RESOURCE, NAMESPACE]);
   readonly #duration;
   readonly #timeInQueue;
   readonly #callDuration;
@@ -194,18 +192,8 @@ class Metrics {
   }
 
   #decided(event: AcquireEvent): void {
-    const known = this.#countsOf(event.resource);
+    const resource = this.#resources.labelOf(event.resource);
     const entity = this.#entities?.labelOf(event.entityId);
-    const outcome = OUTCOMES[event.type];
-    if (event.type === "acquired" && entity === undefined) known.granted(event.consumed);
-    else this.#count(event, known.resource, entity);
-    const attributes = known.attributesOf(outcome);
-    this.#duration.record(event.durationMs / 1000, attributes);
-    if (event.waitedMs > 0) this.#timeInQueue.record(event.waitedMs / 1000, attributes);
-  }
-
-  /** Counts an acquire by labels of its own. */
-  #count(event: AcquireEvent, resource: string, entity: string | undefined): void {
     const outcome = OUTCOMES[event.type];
     if (event.type === "rejected") {
       const { limitName, level } = event.refusedBy;
@@ -214,8 +202,17 @@ class Metrics {
     } else {
       this.#acquires.add(1, outcome, resource, this.#namespace, undefined, undefined, entity);
     }
-    if (event.type !== "acquired") return;
-    const { consumed } = event;
+    if (event.type === "acquired") this.#granted(event.consumed, resource, entity);
+    const { attributes } = this.#durations.sumOf(outcome, resource, this.#namespace);
+    this.#duration.record(event.durationMs / 1000, attributes);
+    if (event.waitedMs > 0) this.#timeInQueue.record(event.waitedMs / 1000, attributes);
+  }
+
+  #granted(
+    consumed: Readonly<Record<string, number>>,
+    resource: string,
+    entity: string | undefined,
+  ): void {
     for (const name in consumed) {
       const limit = this.#limits.labelOf(name);
       this.#consumed.add(consumed[name] ?? 0, resource, this.#namespace, limit, entity);
@@ -223,29 +220,21 @@ class Metrics {
   }
 
   #corrected(name: string, amounts: Readonly<Record<string, number>>): void {
-    const known = this.#countsOf(name);
-    for (const limitName in amounts) known.adjusted(limitName, amounts[limitName] ?? 0);
+    const resource = this.#resources.labelOf(name);
+    for (const limitName in amounts) {
+      const amount = amounts[limitName] ?? 0;
+      if (amount === 0) continue;
+      const limit = this.#limits.labelOf(limitName);
+      const direction = amount > 0 ? "more" : "less";
+      this.#adjusted.add(Math.abs(amount), resource, this.#namespace, limit, direction);
+    }
   }
 
   #returned(name: string, amounts: Readonly<Record<string, number>>): void {
-    const { resource } = this.#countsOf(name);
+    const resource = this.#resources.labelOf(name);
     for (const [limitName, amount] of Object.entries(amounts)) {
       if (amount === 0) continue;
       this.#refunded.add(amount, resource, this.#namespace, this.#limits.labelOf(limitName));
     }
-  }
-
-  /**
-   * Returns the counts of a resource; one that has a label of its own is found by its name at once.
-   */
-  #countsOf(name: string): ResourceCounts {
-    const known = this.#resourceCounts.get(name);
-    if (known !== undefined) return known;
-    const label = this.#resources.labelOf(name);
-    return entryOf(this.#resourceCounts, label, () => {
-      const tallies = { acquires: this.#acquires, consumed: this.#consumed };
-      const sums = { ...tallies, adjusted: this.#adjusted, limits: this.#limits };
-      return new ResourceCounts(label, this.#namespace, sums);
-    });
   }
 }

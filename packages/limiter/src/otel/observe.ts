@@ -1,6 +1,7 @@
 /** Observes a limiter: connects its events to the meter and the tracer of OpenTelemetry. */
 
 import { type Meter, metrics, type Tracer, trace } from "@opentelemetry/api";
+import { whenReached } from "../acquire/late-store.ts";
 import { RateLimiter } from "../acquire/rate-limiter.ts";
 import { checkFields, checkInteger, show } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors/errors.ts";
@@ -25,7 +26,8 @@ const NAME = "zae-limiter";
 const LABELS_MAX = 1000;
 
 /**
- * Exports metrics and traces of a limiter from now on; the result stops it. It needs the package
+ * Exports metrics and traces of a limiter from now on, or from when its store is first reached; the
+ * result stops it. It needs the package
  * `@opentelemetry/api`; docs/operators/monitoring.md names all metrics.
  *
  * @example
@@ -53,13 +55,15 @@ export function observe<Names extends string>(
   const meter = options.meter ?? metrics.getMeter(NAME, CLIENT_VERSION);
   const tracer = options.tracer ?? trace.getTracer(NAME, CLIENT_VERSION);
   const observed = limiter as unknown as RateLimiter;
-  const ends = [
-    ...(meter === false ? [] : [observeMetrics(observed, meter, entityLabel)]),
-    ...(tracer === false ? [] : [observeTraces(observed, tracer)]),
-  ];
-  return () => {
-    for (const end of ends.splice(0)) end();
-  };
+  return whenReached(observed, () => {
+    const ends = [
+      ...(meter === false ? [] : [observeMetrics(observed, meter, entityLabel)]),
+      ...(tracer === false ? [] : [observeTraces(observed, tracer)]),
+    ];
+    return () => {
+      for (const end of ends.splice(0)) end();
+    };
+  });
 }
 
 function checkEntityLabel(label: EntityLabel | undefined): number {

@@ -5,8 +5,7 @@
 
 import type { Attributes, ObservableResult } from "@opentelemetry/api";
 
-/** One sum. A caller that adds to it often keeps it. */
-export interface Sum {
+interface Sum {
   readonly attributes: Attributes;
   value: number;
 }

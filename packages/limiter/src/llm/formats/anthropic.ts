@@ -22,9 +22,11 @@ export function messageUsage(answer: Fields): KnownUsage | undefined {
   return checkedUsage({
     input: usage["input_tokens"],
     written: usage["cache_creation_input_tokens"],
+    writtenForHour: fieldsOf(usage["cache_creation"])["ephemeral_1h_input_tokens"],
     cached: usage["cache_read_input_tokens"],
     includesCached: false,
     output: usage["output_tokens"],
+    tier: usage["service_tier"],
   });
 }
 

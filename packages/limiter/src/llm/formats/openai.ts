@@ -63,12 +63,17 @@ export const embeddings: Format = {
 export function completionUsage(answer: Fields): KnownUsage | undefined {
   const usage = objectOf(answer["usage"] ?? fieldsOf(answer["x_groq"])["usage"]);
   if (usage === undefined) return undefined;
+  const input = fieldsOf(usage["prompt_tokens_details"]);
+  const output = fieldsOf(usage["completion_tokens_details"]);
   return checkedUsage({
     input: usage["prompt_tokens"],
-    cached: fieldsOf(usage["prompt_tokens_details"])["cached_tokens"],
+    cached: input["cached_tokens"],
+    audioInput: input["audio_tokens"],
     includesCached: true,
     output: completionOutput(usage),
-    reasoning: fieldsOf(usage["completion_tokens_details"])["reasoning_tokens"],
+    reasoning: output["reasoning_tokens"],
+    audioOutput: output["audio_tokens"],
+    tier: answer["service_tier"],
   });
 }
 
@@ -94,12 +99,19 @@ function completionOutput(usage: Fields): unknown {
 export function responseUsage(answer: Fields): KnownUsage | undefined {
   const usage = objectOf(answer["usage"]);
   if (usage === undefined) return undefined;
+  const input = fieldsOf(usage["input_tokens_details"]);
+  const output = fieldsOf(usage["output_tokens_details"]);
   return checkedUsage({
     input: usage["input_tokens"],
-    cached: fieldsOf(usage["input_tokens_details"])["cached_tokens"],
+    cached: input["cached_tokens"],
+    audioInput: input["audio_tokens"],
+    imageInput: input["image_tokens"],
     includesCached: true,
     output: usage["output_tokens"],
-    reasoning: fieldsOf(usage["output_tokens_details"])["reasoning_tokens"],
+    reasoning: output["reasoning_tokens"],
+    audioOutput: output["audio_tokens"],
+    imageOutput: output["image_tokens"],
+    tier: answer["service_tier"],
   });
 }
 
