@@ -1,6 +1,7 @@
 /**
- * Which limits may apply to a bucket, by what is stored for its entity and its resource. A change
- * counts from when it lands, and what it replaces counts as long as a process may not know of it.
+ * Which limits may apply to a bucket, by what is stored for its entity, for the children of the
+ * parents that it may have, and for its resource. A change counts from when it lands, and what it
+ * replaces counts as long as a process may not know of it.
  *
  * The parameters that a bucket holds follow with the next write to it. Until then a process that
  * knows of the change refuses by limits that no bucket shows.
@@ -28,17 +29,20 @@ const NOTHING: ConfigChange = { config: undefined, atMs: Number.NEGATIVE_INFINIT
 const ENTITY_PATTERN = /^[^/]*\/ENTITY#(.+)$/;
 const RESOURCE_PATTERN = /^[^/]*\/RESOURCE#(.+)$/;
 const CONFIG_SK = "#CONFIG";
+const CHILDREN_SK = "#CHILDREN_CONFIG#";
+const ALL_RESOURCES = "_default_";
+const TOTAL = "@all";
 const CAPACITY_PATTERN = /^l_(.+)_cp$/;
 const UNIT = 1000;
 
 export class ConfigHistory {
   /** Changes by place, in order. */
   readonly #changes = new Map<string, ConfigChange[]>();
-  readonly #knownMs: number;
+  /** After so long every process knows of a change. */
+  readonly knownMs: number;
 
-  /** `knownMs`: after so long every process knows of a change. */
   constructor(knownMs: number) {
-    this.#knownMs = knownMs;
+    this.knownMs = knownMs;
   }
 
   landed(landings: readonly Landing[], nowMs: number): void {
@@ -51,20 +55,31 @@ export class ConfigHistory {
     }
   }
 
-  /** Whether the limit may have applied in a process at some moment between the two. */
+  /**
+   * Whether the limit may have applied in a process at some moment between the two. `parents`:
+   * those that the entity may have had; `undefined` for none.
+   */
   mayApply(
     entityId: string,
     resource: string,
     limitName: string,
     rate: ConfiguredRate,
     [fromMs, toMs]: readonly [number, number],
+    parents: readonly (string | undefined)[] = [undefined],
   ): boolean {
-    for (const place of [`${entityId} ${resource}`, `* ${resource}`]) {
-      const known = this.#knownAt(place, fromMs, toMs);
-      if (known.some((config) => isSame(config?.get(limitName), rate))) return true;
-      if (!known.includes(undefined)) return false;
-    }
-    return false;
+    const may = (levels: readonly string[]): boolean | undefined => {
+      for (const place of levels) {
+        const known = this.#knownAt(place, fromMs, toMs);
+        if (known.some((config) => isSame(config?.get(limitName), rate))) return true;
+        if (!known.includes(undefined)) return false;
+      }
+      return undefined;
+    };
+    const own = may([`${entityId} ${resource}`]);
+    if (own !== undefined) return own;
+    const ofParents = parents.map((parent) => may(placesOfChildren(parent, resource)));
+    if (ofParents.includes(true)) return true;
+    return ofParents.includes(undefined) && may([`* ${resource}`]) === true;
   }
 
   /** Lists the configs that a process may have cached of a place in a time. */
@@ -72,18 +87,26 @@ export class ConfigHistory {
     const changes = this.#changes.get(place) ?? [NOTHING];
     const known = changes.filter(({ atMs }, at) => {
       const replacedMs = changes[at + 1]?.atMs ?? Number.POSITIVE_INFINITY;
-      return atMs <= toMs && replacedMs + this.#knownMs >= fromMs;
+      return atMs <= toMs && replacedMs + this.knownMs >= fromMs;
     });
     return known.map(({ config }) => config);
   }
+}
+
+/** Returns the places where a parent stores limits that may apply to its children. */
+function placesOfChildren(parentId: string | undefined, resource: string): string[] {
+  if (parentId === undefined) return [];
+  const resources = resource === TOTAL ? [resource] : [resource, ALL_RESOURCES];
+  return resources.map((each) => `below ${parentId} ${each}`);
 }
 
 /** Returns the place of an item; `undefined` if it stores no limits of an entity or resource. */
 function placeOf(PK: string, SK: string): string | undefined {
   const resource = SK === CONFIG_SK ? RESOURCE_PATTERN.exec(PK)?.[1] : undefined;
   if (resource !== undefined) return `* ${resource}`;
-  if (!SK.startsWith(`${CONFIG_SK}#`)) return undefined;
   const entityId = ENTITY_PATTERN.exec(PK)?.[1];
+  if (SK.startsWith(CHILDREN_SK)) return `below ${entityId} ${SK.slice(CHILDREN_SK.length)}`;
+  if (!SK.startsWith(`${CONFIG_SK}#`)) return undefined;
   return entityId === undefined ? undefined : `${entityId} ${SK.slice(CONFIG_SK.length + 1)}`;
 }
 

@@ -47,6 +47,11 @@ export class LinkHistory {
     return last === undefined ? this.#first.get(entityId) : last.parentId;
   }
 
+  /** Lists the parents that an entity had at some moment since then. */
+  parentsSince(entityId: string, sinceMs: number): readonly (string | undefined)[] {
+    return this.#parentsOf(entityId, sinceMs);
+  }
+
   /** Checks that a call that began at `sinceMs` consumed from the entities of a valid chain. */
   judge(subject: string, entityId: string, consumed: ReadonlySet<string>, sinceMs: number): void {
     const chains = this.#chainsOf(entityId, sinceMs, "none");

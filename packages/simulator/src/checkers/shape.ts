@@ -34,7 +34,6 @@ export class Shape {
     this.#toleranceMs = toleranceMs;
   }
 
-  /** Returns the number of shards of a bucket. */
   shardsOf(bucket: string): number {
     return this.#counts.get(bucket) ?? 1;
   }

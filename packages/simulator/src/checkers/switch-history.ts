@@ -4,6 +4,7 @@
  * limits are cached. Until then the state before it counts too.
  */
 
+import { TOTAL } from "@zae-limiter/limiter/domain/names.ts";
 import type { BucketLanding } from "./ledger.ts";
 import { Violation } from "./violation.ts";
 
@@ -72,7 +73,9 @@ export class SwitchHistory {
   /** Returns the states that a call may have found. */
   possible(entityId: string, resource: string, deciding: Deciding): ReadonlySet<SwitchState> {
     const states = new Set<SwitchState>();
-    const levels = [{ entityId, resource }, { entityId }, { resource }];
+    // Of a total, what is set for all resources of an entity says nothing.
+    const all = resource === TOTAL ? [] : [{ entityId }];
+    const levels = [{ entityId, resource }, ...all, { resource }];
     const walk = (at: number): void => {
       const level = levels[at];
       if (level === undefined) {

@@ -3,10 +3,11 @@
 import type { Lease } from "@zae-limiter/limiter/acquire/lease/lease.ts";
 import type { ResourceDisabled } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import type { LimitStatus } from "@zae-limiter/limiter/domain/limit-status.ts";
+import { TOTAL } from "@zae-limiter/limiter/domain/names.ts";
 import type { Wanted } from "../checkers/refusals.ts";
 import type { Deciding } from "../checkers/switch-history.ts";
 import { Violation } from "../checkers/violation.ts";
-import type { Caller, PlannedCall } from "./planned-call.ts";
+import { type Caller, type PlannedCall, partsOf, type Tokens } from "./planned-call.ts";
 import { RESOURCE } from "./population.ts";
 import type { World } from "./world.ts";
 
@@ -34,9 +35,9 @@ export class CallJudge {
    * until then later calls of the same process are queued behind it.
    */
   asks(): () => void {
-    const { entityId, ancestors, deed } = this.#call;
+    const { deed } = this.#call;
     const { refusals, time } = this.#world;
-    const wanted = [entityId, ...ancestors].flatMap((id) => this.#wantedOf(id));
+    const wanted = this.#wanted(Object.keys);
     const mayWait = deed === "wait";
     const stop = refusals.asks(this.#caller.id, wanted, mayWait, () => time.nowMs);
     this.#stop = stop;
@@ -52,6 +53,7 @@ export class CallJudge {
     const { links, switches } = this.#world;
     if (lease.degraded) return;
     const { statuses } = lease;
+    this.#judgeTotals(statuses);
     if (!links.isEmpty) {
       for (const entities of entitiesByResource(statuses)) {
         links.judge(this.#subject, this.#call.entityId, entities, this.#startMs);
@@ -64,9 +66,8 @@ export class CallJudge {
       const detail = `consumed from ${bucket.entityId} ${bucket.resource}, which is switched off`;
       throw new Violation("switches", this.#subject, detail);
     }
-    const { entityId, also } = this.#call;
-    for (const resource of [RESOURCE, ...also.map((part) => part.resource)]) {
-      const found = lease.of(resource).bypassed ? "bypass" : "enabled";
+    for (const { entityId, resource } of partsOf(this.#call, RESOURCE)) {
+      const found = lease.of(resource, { entityId }).bypassed ? "bypass" : "enabled";
       switches.judge(this.#subject, { entityId, resource }, found, this.#deciding);
     }
   }
@@ -124,9 +125,17 @@ export class CallJudge {
       period: refillPeriodSeconds * 1000,
     };
     const window = [this.#startMs - KNOWLEDGE_MS, time.nowMs] as const;
-    if (configs.mayApply(entityId, resource, limitName, rate, window)) return;
+    if (configs.mayApply(entityId, resource, limitName, rate, window, this.#parentsOf(entityId))) {
+      return;
+    }
     const detail = `refused by ${limit} of ${entityId} ${resource}, which is not stored`;
     throw new Violation("refusals", this.#subject, detail);
+  }
+
+  /** Lists the parents whose limits for children a process may have known in the call. */
+  #parentsOf(entityId: string): readonly (string | undefined)[] {
+    const { links, configs } = this.#world;
+    return links.parentsSince(entityId, this.#startMs - configs.knownMs);
   }
 
   /**
@@ -139,7 +148,7 @@ export class CallJudge {
     // A call that cascades may wait for an ancestor, and another process wakes up nothing here.
     const isAlone = this.#call.ancestors.length === 0 && links.isEmpty && isOnly;
     if (!judgesRefusals || !isAlone) return;
-    const wanted = this.#wantedOf(this.#call.entityId);
+    const wanted = this.#wanted(() => this.#call.totals);
     if (!refusals.isLate(this.#caller.id, wanted, this.#startMs, time.nowMs)) return;
     const detail = "waited on although there was enough for it";
     throw new Violation("refusals", this.#subject, detail);
@@ -154,15 +163,52 @@ export class CallJudge {
     return { process: this.#caller.id, sinceMs: this.#startMs, nowMs: time.nowMs };
   }
 
-  /** Lists what the call asks of the buckets of an entity. */
-  #wantedOf(entityId: string): Wanted[] {
-    const { consume, also } = this.#call;
-    return [{ resource: RESOURCE, consume }, ...also].flatMap((part) =>
-      Object.entries(part.consume).map(([limitName, amount]) => {
-        const bucket = `${entityId} ${part.resource}`;
-        return { bucket, limitName, amountMilli: amount * 1000 };
-      }),
-    );
+  /**
+   * Lists what the call asks of all buckets; where several parts reach one, their sum. `totalsOf`:
+   * the limits that a total may have; later ones may have been stored for it.
+   */
+  #wanted(totalsOf: (consume: Tokens) => readonly string[]): Wanted[] {
+    const wanted = new Map<string, Wanted>();
+    for (const { resource, consume, entities } of partsOf(this.#call, RESOURCE)) {
+      for (const [limitName, amount] of Object.entries(consume)) {
+        const counts = this.#call.totals.length > 0;
+        const isTotal = counts && totalsOf(consume).includes(limitName);
+        const buckets = entities.flatMap((entityId) =>
+          [resource, ...(isTotal ? [TOTAL] : [])].map((each) => `${entityId} ${each}`),
+        );
+        for (const bucket of buckets) {
+          const before = wanted.get(`${bucket} ${limitName}`)?.amountMilli ?? 0;
+          const amountMilli = before + amount * 1000;
+          wanted.set(`${bucket} ${limitName}`, { bucket, limitName, amountMilli });
+        }
+      }
+    }
+    return [...wanted.values()];
+  }
+
+  /** Checks that a grant consumed from the total of each entity what its parts consume together. */
+  #judgeTotals(statuses: readonly LimitStatus[]): void {
+    if (this.#call.totals.length === 0) return;
+    const parts = partsOf(this.#call, RESOURCE);
+    for (const entityId of new Set(parts.flatMap(({ entities }) => entities))) {
+      const reaching = parts.filter(({ entities }) => entities.includes(entityId));
+      const found = statuses.filter(
+        (status) => status.entityId === entityId && status.resource === TOTAL,
+      );
+      if (found.length === 0) {
+        throw new Violation(
+          "leases",
+          this.#subject,
+          `consumed nothing from the total of ${entityId}`,
+        );
+      }
+      for (const { limitName, requested } of found) {
+        const expected = reaching.reduce((sum, { consume }) => sum + (consume[limitName] ?? 0), 0);
+        if (requested === expected) continue;
+        const detail = `consumed ${requested} of "${limitName}" from the total of ${entityId}, expected ${expected}`;
+        throw new Violation("leases", this.#subject, detail);
+      }
+    }
   }
 }
 

@@ -9,11 +9,18 @@ import {
   ValidationError,
 } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { RateLimitExceeded } from "@zae-limiter/limiter/domain/errors/rate-limit-exceeded.ts";
+import { TOTAL } from "@zae-limiter/limiter/domain/names.ts";
 import { type Amounts, slotOf } from "../checkers/books.ts";
 import { Violation } from "../checkers/violation.ts";
 import { CallJudge } from "./call-judge.ts";
 import type { Deed } from "./parameters.ts";
-import type { Caller, PlannedCall, PlannedPart, Tokens } from "./planned-call.ts";
+import {
+  type Caller,
+  type PlannedCall,
+  partsOf,
+  type Tokens,
+  type WholePart,
+} from "./planned-call.ts";
 import { RESOURCE } from "./population.ts";
 import type { World } from "./world.ts";
 
@@ -42,8 +49,8 @@ export class CallRun {
     return mostOf(this.call);
   }
 
-  get #parts(): readonly PlannedPart[] {
-    return partsOf(this.call);
+  get #parts(): readonly WholePart[] {
+    return partsOf(this.call, RESOURCE);
   }
 
   async run(): Promise<void> {
@@ -59,11 +66,15 @@ export class CallRun {
   }
 
   get #request(): AcquireRequest {
-    const { entityId, consume, also, limits, deed } = this.call;
+    const { entityId, consume, limits, deed, totals } = this.call;
+    const also = this.#parts
+      .slice(1)
+      .map((part) => ({ entityId: part.entityId, resource: part.resource, consume: part.consume }));
     return {
       entityId,
       resource: RESOURCE,
       consume,
+      ...(totals.length === 0 ? {} : { totals: true }),
       ...(also.length === 0 ? {} : { also }),
       ...(limits === undefined ? {} : { limits }),
       ...(deed === "wait" ? { maxWaitSeconds: WAIT_SECONDS } : {}),
@@ -74,7 +85,11 @@ export class CallRun {
     const { limiter } = this.#caller;
     await this.#timed(
       "available",
-      limiter.available({ entityId: this.call.entityId, resource: RESOURCE }),
+      limiter.available({
+        entityId: this.call.entityId,
+        resource: RESOURCE,
+        totals: this.call.totals.length > 0,
+      }),
     );
     this.outcome = "looked";
   }
@@ -140,7 +155,7 @@ export class CallRun {
   async #adjust(lease: Lease, held: Amounts, deed: "adjust" | "flush"): Promise<void> {
     const { books } = this.#world;
     const change = new Map(held);
-    const expected = this.#parts.map((part) => this.#adjustPart(lease, part, held, change));
+    const expected = this.#parts.map((part) => this.#adjustPart(lease, part, change));
     this.#expect(lease, expected);
     try {
       if (deed === "flush") await this.#timed("flush", lease.flush());
@@ -156,61 +171,78 @@ export class CallRun {
   }
 
   /** Adjusts one resource, notes what its buckets have then, and returns what the lease holds. */
-  #adjustPart(
-    lease: Lease,
-    { resource, consume }: PlannedPart,
-    held: Amounts,
-    change: Map<string, number>,
-  ): PlannedPart {
-    const { entityId } = this.call;
+  #adjustPart(lease: Lease, part: WholePart, change: Map<string, number>): WholePart {
+    const { resource, consume, entityId, entities } = part;
     const deltas: Record<string, number> = {};
     const expected: Record<string, number> = { ...consume };
     for (const [name, delta] of Object.entries(this.call.deltas)) {
       const known = lease.statuses.filter(
-        (status) => status.limitName === name && status.resource === resource,
+        (status) =>
+          status.limitName === name &&
+          entities.includes(status.entityId) &&
+          (status.resource === resource || status.resource === TOTAL),
       );
-      if (!known.some((status) => status.entityId === entityId)) continue;
+      if (!known.some((status) => status.entityId === entityId && status.resource === resource)) {
+        continue;
+      }
       const bounded = Math.max(-(consume[name] ?? 0), delta);
       deltas[name] = bounded;
       expected[name] = (consume[name] ?? 0) + bounded;
       for (const status of known) {
-        const slot = slotOf(status.entityId, resource, name);
-        change.set(slot, (held.get(slot) ?? 0) + bounded * 1000);
+        const slot = slotOf(status.entityId, status.resource, name);
+        change.set(slot, (change.get(slot) ?? 0) + bounded * 1000);
         if (bounded > 0)
-          this.#world.allowDebt(`${status.entityId} ${resource}`, name, bounded * 1000);
+          this.#world.allowDebt(`${status.entityId} ${status.resource}`, name, bounded * 1000);
       }
     }
-    lease.of(resource).adjust(deltas);
-    return { resource, consume: expected };
+    lease.of(resource, { entityId }).adjust(deltas);
+    return { ...part, consume: expected };
   }
 
   async #takeMore(lease: Lease, held: Amounts): Promise<void> {
     const { books } = this.#world;
     const { consume } = this.call;
     const all = new Map(held);
+    let most: Amounts = all;
     this.outcome = "took no more";
     try {
       await this.#timed("consume", lease.consume(consume));
+      const [own, ...others] = this.#parts as [WholePart, ...WholePart[]];
       for (const { entityId, limitName, resource } of lease.statuses) {
-        if (resource !== RESOURCE) continue;
-        const slot = slotOf(entityId, RESOURCE, limitName);
+        if (resource !== RESOURCE && resource !== TOTAL) continue;
+        if (!own.entities.includes(entityId)) continue;
+        const slot = slotOf(entityId, resource, limitName);
         const amount = (consume[limitName] ?? 0) * 1000;
         if (amount > 0) all.set(slot, (held.get(slot) ?? 0) + amount);
       }
-      this.#expect(lease, [{ resource: RESOURCE, consume: double(consume) }, ...this.call.also]);
+      most = this.#withLaterTotals(all, own);
+      this.#expect(lease, [{ ...own, consume: double(consume) }, ...others]);
       this.outcome = "took more";
     } catch (error) {
       if (!isExpected(error)) throw error;
     }
     await this.#timed("commit", lease.commit());
-    books.claim(this.#caller.id, all);
+    books.claim(this.#caller.id, all, most);
+  }
+
+  /** Adds what a total may have consumed of limits that it got after the acquire. */
+  #withLaterTotals(all: Amounts, { entities, consume }: WholePart): Amounts {
+    if (this.call.totals.length === 0) return all;
+    const most = new Map(all);
+    for (const [name, amount] of Object.entries(consume)) {
+      for (const entityId of entities) {
+        const slot = slotOf(entityId, TOTAL, name);
+        if (!most.has(slot)) most.set(slot, amount * 1000);
+      }
+    }
+    return most;
   }
 
   /** Checks that the lease holds exactly these amounts of each resource. */
-  #expect(lease: Lease, parts: readonly PlannedPart[]): void {
+  #expect(lease: Lease, parts: readonly WholePart[]): void {
     if (lease.degraded) return;
-    for (const { resource, consume } of parts) {
-      const { consumed } = lease.of(resource);
+    for (const { resource, entityId, consume } of parts) {
+      const { consumed } = lease.of(resource, { entityId });
       for (const name of new Set([...Object.keys(consume), ...Object.keys(consumed)])) {
         const [found, expected] = [consumed[name] ?? 0, consume[name] ?? 0];
         if (found === expected) continue;
@@ -259,22 +291,21 @@ export class CallRun {
   }
 }
 
-/** Lists what a call asks for, by resource. */
-function partsOf({ consume, also }: PlannedCall): readonly PlannedPart[] {
-  return [{ resource: RESOURCE, consume }, ...also];
-}
-
 /** Returns the most that a call can have consumed, whatever its outcome. */
 export function mostOf(call: PlannedCall): Amounts {
-  const { entityId, ancestors, deltas } = call;
+  const { deltas, totals } = call;
   const most = new Map<string, number>();
-  for (const entity of [entityId, ...ancestors]) {
-    for (const { resource, consume } of partsOf(call)) {
-      // An adjustment may concern a limit that the call did not consume from.
-      for (const name of new Set([...Object.keys(consume), ...Object.keys(deltas)])) {
-        // Twice, for those that take more of the same.
-        const sum = 2 * (consume[name] ?? 0) + Math.max(0, deltas[name] ?? 0);
-        most.set(slotOf(entity, resource, name), sum * 1000);
+  for (const { resource, consume, entities } of partsOf(call, RESOURCE)) {
+    const reached = totals.length === 0 ? [resource] : [resource, TOTAL];
+    // An adjustment may concern a limit that the call did not consume from.
+    for (const name of new Set([...Object.keys(consume), ...Object.keys(deltas)])) {
+      // Twice, for those that take more of the same.
+      const sum = 2 * (consume[name] ?? 0) + Math.max(0, deltas[name] ?? 0);
+      for (const entity of entities) {
+        for (const each of reached) {
+          const slot = slotOf(entity, each, name);
+          most.set(slot, (most.get(slot) ?? 0) + sum * 1000);
+        }
       }
     }
   }

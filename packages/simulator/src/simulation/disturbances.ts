@@ -131,7 +131,8 @@ export class Disturbances {
     const done = links.begin(id, parentId, () => time.nowMs);
     for (;;) {
       try {
-        await entities.create({ id, parentId, cascade: true });
+        // Any of them may come first, so a parent may be missing for a while.
+        await entities.create({ id, parentId, cascade: true, allowMissingParent: true });
         return done();
       } catch (error) {
         // It has been created, and its buckets may not know: both links count until the end.

@@ -87,6 +87,61 @@ export function several(drawn: Parameters, random: Random): Partial<Parameters> 
   };
 }
 
+/**
+ * Limits over all resources, of entities with ancestors; in half of the runs parts of calls belong
+ * to other entities. Limits change, switches are set, and some buckets are split.
+ */
+export function totals(drawn: Parameters, random: Random): Partial<Parameters> {
+  const amounts = [7, 31, 100];
+  const periods = ["sec", "7sec", "min"];
+  const all = withLimits(drawn, random, amounts, periods);
+  const later = () => withLimits(drawn, random, amounts, periods);
+  return {
+    ...calm(drawn),
+    processes: pick(random, [1, 2, 3, 5]),
+    entities: pick(random, [1, 2, 3]),
+    family: pick(random, ["none", "star", "chain"]),
+    limits: withLimits(drawn, random, amounts, periods),
+    totals: all.slice(0, pick(random, [1, 2, 3])),
+    laterLimits: random() < 0.3 ? [later(), later()] : [],
+    amountMax: 3,
+    adjustMax: 3,
+    writeUnitsPerSecond: random() < 0.3 ? pick(random, [5, 20]) : 1000,
+    deeds: ["commit", "rollback", "adjust", "flush", "more", "throw", "abort", "wait", "look"],
+    resources: pick(random, [1, 2, 3]),
+    others: random() < 0.5,
+    operators: random() < 0.3 ? ["switch"] : [],
+    operationsPerMinute: 10,
+  };
+}
+
+/**
+ * Limits that entities store for their children, which change; in some of the runs entities are
+ * moved, and in others totals count.
+ */
+export function children(drawn: Parameters, random: Random): Partial<Parameters> {
+  const amounts = [7, 31, 100];
+  const later = () => withLimits(drawn, random, amounts, ["sec", "7sec", "min"]);
+  const moves = random() < 0.4;
+  const total = !moves && random() < 0.5 ? later() : [];
+  return {
+    ...calm(drawn),
+    processes: pick(random, [1, 2, 3, 5]),
+    entities: pick(random, [2, 3, 4]),
+    family: pick(random, ["star", "chain"]),
+    limits: later(),
+    laterLimits: Array.from({ length: pick(random, [3, 6, 12]) }, later),
+    totals: total,
+    children: true,
+    amountMax: 3,
+    adjustMax: 3,
+    // A call that consumes more after a move consumes it from the new ancestors.
+    deeds: ["commit", "rollback", "adjust", "flush", moves ? "commit" : "more", "wait", "look"],
+    operators: moves ? ["move"] : [],
+    operationsPerMinute: 20,
+  };
+}
+
 /** Combines all of it with what the seed draws: faults, crashes, splits, other limits. */
 export function operated(drawn: Parameters, random: Random): Partial<Parameters> {
   return {

@@ -74,6 +74,12 @@ export interface Parameters {
   readonly operationsPerMinute: number;
   /** How many resources there are; calls that use several acquire them at once. */
   readonly resources: number;
+  /** Limits over all resources, of every entity; none: calls count no totals. */
+  readonly totals: readonly string[];
+  /** Some of `laterLimits` are stored for the children of an entity. */
+  readonly children: boolean;
+  /** Parts of calls may belong to other entities. */
+  readonly others: boolean;
   /** Wrong refusals are violations; otherwise they are only counted. */
   readonly judgesRefusals: boolean;
   /** Nothing fails and nothing is throttled, so no call may end as unavailable. */
@@ -98,6 +104,9 @@ const NOTHING_SPECIAL = {
   operators: [],
   operationsPerMinute: 0,
   resources: 1,
+  totals: [],
+  children: false,
+  others: false,
   judgesRefusals: true,
   isHealthy: false,
 } as const satisfies Partial<Parameters>;

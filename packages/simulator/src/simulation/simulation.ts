@@ -2,6 +2,8 @@
 
 import type { Random } from "@zae-limiter/limiter/base/random.ts";
 import { RateLimiterUnavailable } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import { TOTAL } from "@zae-limiter/limiter/domain/names.ts";
+import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { seededRandom } from "@zae-limiter/testing/seeded-random.ts";
 import type { Usage } from "@zae-limiter/testing/table/usage.ts";
 import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
@@ -107,7 +109,7 @@ class Simulation {
   /** Entities, limits and processes; nothing goes wrong yet. */
   async #prepare(): Promise<void> {
     this.#world.table.faults = {};
-    const { processes, limits } = this.#parameters;
+    const { processes, limits, totals } = this.#parameters;
     await this.#staff.hire();
     const { repository } = this.#staff.first.limiter;
     this.#follower.start(this.#staff.first.process);
@@ -120,6 +122,7 @@ class Simulation {
     for (const resource of resourcesOf(this.#parameters)) {
       await repository.limits.setResource(resource, [...limits]);
     }
+    if (totals.length > 0) await repository.limits.setResource(TOTAL, [...totals]);
     for (let hired = 1; hired < processes; hired += 1) await this.#staff.hire();
     const { latecomers, operators } = this.#parameters;
     if (latecomers || operators.includes("move")) await this.#useAll();
@@ -177,12 +180,12 @@ class Simulation {
   }
 
   #draw(fields: Partial<PlannedCall> = {}): PlannedCall {
-    const { entities, family, amountMax, adjustMax, deeds, limits } = this.#parameters;
+    const { entities, family, amountMax, adjustMax, deeds, limits, totals } = this.#parameters;
     const random = this.#random;
     this.#calls += 1;
     const entityId = entityAt(between(random, 0, entities - 1));
     const deed = pick(random, deeds);
-    const names = limits.map((limit) => limit.slice(0, limit.indexOf(":")));
+    const names = namesOf(limits);
     const consume: Record<string, number> = {};
     const deltas: Record<string, number> = {};
     for (const name of names) {
@@ -190,7 +193,7 @@ class Simulation {
       deltas[name] = between(random, -amountMax, adjustMax);
     }
     if (Object.keys(consume).length === 0) consume[pick(random, names)] = 1;
-    const also = this.#drawOthers(names);
+    const also = this.#drawOthers(names, entityId);
     const override = deed === "override" ? limits.map((limit) => `${limit}`) : undefined;
     return {
       number: this.#calls,
@@ -199,6 +202,7 @@ class Simulation {
       deed,
       consume,
       also,
+      totals: namesOf(totals),
       deltas,
       limits: override,
       thinkMs: random() * random() * this.#parameters.thinkMs,
@@ -206,8 +210,21 @@ class Simulation {
     };
   }
 
-  /** Draws the other resources of a call, in any order; often there are none. */
-  #drawOthers(names: readonly string[]): PlannedPart[] {
+  /** Draws the other parts of a call, in any order; often there are none. */
+  #drawOthers(names: readonly string[], own: string): PlannedPart[] {
+    const parts = this.#drawResources(names);
+    const { others, entities, family } = this.#parameters;
+    if (!others) return parts;
+    const random = this.#random;
+    return parts.concat({ resource: RESOURCE, consume: { a: 1 } }).flatMap((part) => {
+      const entityId = entityAt(between(random, 0, entities - 1));
+      // The call has the first part itself, and each resource of an entity comes once.
+      if (part.resource === RESOURCE && entityId === own) return [];
+      return { ...part, entityId, ancestors: this.#ancestorsOf(entityId, family) };
+    });
+  }
+
+  #drawResources(names: readonly string[]): PlannedPart[] {
     const { resources, amountMax } = this.#parameters;
     if (resources === 1) return [];
     const random = this.#random;
@@ -232,23 +249,39 @@ class Simulation {
 
   /** Stores other limits, once; a failure is not repeated. */
   #configure(): void {
-    const { laterLimits, deletions, entities } = this.#parameters;
+    const { laterLimits, deletions, entities, totals } = this.#parameters;
     const limits = laterLimits[this.#configured % laterLimits.length] as readonly string[];
     this.#configured += 1;
     if (this.#staff.size === 0) return;
     const { repository } = this.#staff.first.limiter;
     const entityId = entityAt(between(this.#random, 0, entities - 1));
     this.#world.log.add(`configures ${limits.join(" ")}`);
+    const resource = totals.length > 0 && this.#random() < 0.5 ? TOTAL : RESOURCE;
     const work =
       deletions && this.#random() < 0.3
         ? repository.entities.delete(entityId)
         : this.#random() < 0.5
-          ? repository.limits.setResource(RESOURCE, [...limits])
-          : repository.limits.setEntity(entityId, [...limits], { resource: RESOURCE });
+          ? repository.limits.setResource(resource, [...limits])
+          : this.#configureEntity(repository, entityId, resource, limits);
     Promise.resolve(work).catch((error: unknown) => {
       if (isRefusal(error)) this.#world.log.add("configures without effect");
       else this.#world.fail(error);
     });
+  }
+
+  /** Stores limits of an entity, or for its children, or deletes those for its children. */
+  #configureEntity(
+    { limits }: Repository,
+    entityId: string,
+    resource: string,
+    wanted: readonly string[],
+  ): Promise<void> {
+    const random = this.#random;
+    const isForChildren = this.#parameters.children && random() < 0.8;
+    if (!isForChildren) return limits.setEntity(entityId, [...wanted], { resource });
+    const options = random() < 0.4 && resource !== TOTAL ? {} : { resource };
+    if (random() < 0.3) return limits.deleteChildren(entityId, options);
+    return limits.setChildren(entityId, [...wanted], options);
   }
 
   /** Waits for the end of all work, and then closes the books. */
@@ -299,6 +332,10 @@ class Simulation {
       log: log.lines,
     };
   }
+}
+
+function namesOf(limits: readonly string[]): string[] {
+  return limits.map((limit) => limit.slice(0, limit.indexOf(":")));
 }
 
 /** Milliseconds until the next of `perSecond` independent events; never, when there are none. */

@@ -6,7 +6,7 @@
 import type { Random } from "@zae-limiter/limiter/base/random.ts";
 import { seededRandom } from "@zae-limiter/testing/seeded-random.ts";
 import { pick } from "../draw.ts";
-import { filled, moved, operated, several, switched } from "./operator-worlds.ts";
+import { children, filled, moved, operated, several, switched, totals } from "./operator-worlds.ts";
 import {
   type Deed,
   drawLimit,
@@ -36,6 +36,8 @@ export const WORLD_NAMES = [
   "moved",
   "filled",
   "several",
+  "totals",
+  "children",
   "operated",
 ] as const;
 /** The name of a world that runs are made in. */
@@ -60,10 +62,11 @@ const WORLDS: Readonly<Record<WorldName, Draw>> = {
   moved,
   filled,
   several,
+  totals,
+  children,
   operated,
 };
 
-/** Draws the parameters of a seed in a world. */
 export function drawWorld(world: WorldName, seed: number, minutes: number | undefined): Parameters {
   const drawn = drawParameters(seed, minutes);
   const random = seededRandom(seed, `world ${world}`);

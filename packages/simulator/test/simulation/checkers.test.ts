@@ -332,6 +332,7 @@ describe("the books", () => {
       deed: "adjust",
       consume: { a: 4 },
       also: [{ resource: "api2", consume: { a: 2 } }],
+      totals: [],
       deltas: { a: -3, b: 6 },
       limits: undefined,
       thinkMs: 0,

@@ -46,7 +46,7 @@ const ARITHMETIC: readonly Mutant[] = [
       "A rebase stores a remainder of 0 instead of the one that belongs to the new base time.",
     changes: [
       {
-        file: `${BUCKETS}/plan/rebase.ts`,
+        file: `${BUCKETS}/plan/rebase-limits.ts`,
         from: "plan.setRemainder(name, balance, remainder);",
         to: "plan.setRemainder(name, balance, 0 * remainder);",
       },
@@ -99,7 +99,7 @@ const RACES: readonly Mutant[] = [
       "that were promised for the time until then.",
     changes: [
       {
-        file: `${BUCKETS}/plan/rebase.ts`,
+        file: `${BUCKETS}/plan/rebase-limits.ts`,
         from: "const balance = balanceAt(this.#bucket, stored, this.#epochMs);",
         to: `const balance = balanceAt(
       this.#bucket, stored, Math.max(this.#bucket.refilledAtMs, this.#epochMs));`,
@@ -363,9 +363,9 @@ const REFUSALS: readonly Mutant[] = [
     breaks: "A refund is not told to the calls of the same process that wait for its bucket.",
     changes: [
       {
-        file: "packages/limiter/src/acquire/rate-limiter.ts",
-        from: "queues.refund(bucket, tokens)",
-        to: "void [bucket, tokens]",
+        file: "packages/limiter/src/acquire/acquirer.ts",
+        from: "this.#queues.refund(bucket, tokens);",
+        to: "void [bucket, tokens];",
       },
     ],
     world: "waits",

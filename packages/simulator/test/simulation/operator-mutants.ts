@@ -12,8 +12,8 @@ const SWITCHES: readonly Mutant[] = [
     changes: [
       {
         file: "packages/limiter/src/acquire/legs.ts",
-        from: "if (stored.disabledAt !== undefined) {",
-        to: 'if (stored.disabledAt !== undefined && stored.disabledAt !== "entity_default") {',
+        from: "if (disabledAt !== undefined) {",
+        to: 'if (disabledAt !== undefined && disabledAt !== "entity_default") {',
       },
     ],
     world: "switched",
@@ -57,10 +57,10 @@ const MOVES: readonly Mutant[] = [
     changes: [
       {
         file: "packages/limiter/src/acquire/acquirer.ts",
-        from: "        return { legs, outcomes };",
+        from: "        return { legs, shares, outcomes };",
         to: `        const parents = ((globalThis as any).parents ??= new Map());
         parents.set(legs[0]?.entityId, legs[1]?.entityId);
-        return { legs, outcomes };`,
+        return { legs, shares, outcomes };`,
       },
       {
         file: "packages/limiter/src/acquire/lease/lease-holdings.ts",
@@ -138,9 +138,100 @@ const SEVERAL: readonly Mutant[] = [
   },
 ];
 
+/** Limits over all resources, and parts of other entities. */
+const TOTALS: readonly Mutant[] = [
+  {
+    name: "total-of-ancestor-forgotten",
+    breaks: "Totals of ancestors count nothing.",
+    changes: [
+      {
+        file: "packages/limiter/src/acquire/legs.ts",
+        from: "const entities = next === undefined ? chain : [...chain, next.entityId];",
+        to: "const entities = chain.slice(0, 1);",
+      },
+    ],
+    world: "totals",
+    caughtBy: ["leases"],
+  },
+  {
+    name: "total-kept-by-refusal",
+    breaks: "A call that a resource refuses keeps what it has consumed from the total.",
+    changes: [
+      {
+        file: `${BUCKETS}/consume/cascade.ts`,
+        from: 'if (answer?.kind !== "consumed" || !consumes(leg.amountsMilli)) return [];',
+        to: `if (answer?.kind !== "consumed" || !consumes(leg.amountsMilli)) return [];
+      if (leg.resource === TOTAL) return [];`,
+      },
+    ],
+    world: "totals",
+    caughtBy: ["books"],
+  },
+  {
+    name: "total-not-corrected",
+    breaks: "Corrections of a lease leave the total as it was.",
+    changes: [
+      {
+        file: "packages/limiter/src/acquire/lease/lease-part.ts",
+        from: "for (const [name, delta] of deltas) addPending(holdings, name, delta * 1000);",
+        to: `for (const [name, delta] of deltas) {
+        if (holdings[0]?.resource !== TOTAL) addPending(holdings, name, delta * 1000);
+      }`,
+      },
+    ],
+    world: "totals",
+    caughtBy: ["books"],
+  },
+  {
+    name: "shares-of-a-bucket-mixed-up",
+    breaks: "The first part of a call holds all that several parts consumed from one bucket.",
+    changes: [
+      {
+        file: "packages/limiter/src/acquire/lease/holding.ts",
+        from: "const heldMilli = restMilli.map((rest, at) => Math.min(rest, open[at] ?? 0));",
+        to: "const heldMilli = [...restMilli];",
+      },
+    ],
+    world: "totals",
+    caughtBy: ["leases"],
+  },
+];
+
+/** Limits that entities store for their children. */
+const CHILDREN: readonly Mutant[] = [
+  {
+    name: "children-of-the-wrong-entity",
+    breaks: "An entity has the limits that it stores for its own children.",
+    changes: [
+      {
+        file: "packages/limiter/src/records/config/config-slots.ts",
+        from: 'parentId: textAt(item, "parent_id"),',
+        to: 'parentId: textAt(item, "entity_id"),',
+      },
+    ],
+    world: "children",
+    caughtBy: ["refusals"],
+  },
+  {
+    name: "children-below-the-resource",
+    breaks: "Limits of the resource come before those for children.",
+    changes: [
+      {
+        file: "packages/limiter/src/records/config/config-slots.ts",
+        from: "const slots = [own, byDefault, parents[0], parents[1], ofResource, system] as const;",
+        to: "const slots = [own, byDefault, ofResource, parents[0], parents[1], system] as const;",
+      },
+    ],
+    world: "children",
+    caughtBy: ["refusals"],
+  },
+];
+
 export const OPERATOR_MUTANTS: readonly Mutant[] = [
   ...SWITCHES,
   ...MOVES,
   ...OPERATIONS,
   ...SEVERAL,
+  ...TOTALS,
+  ...CHILDREN,
 ];

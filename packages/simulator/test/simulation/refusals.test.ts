@@ -204,6 +204,21 @@ describe("the limits that may apply", () => {
     expect(may(configs, NEW, 9000, 10_000)).toBe(true);
   });
 
+  test("limits for children apply below a parent that the entity may have had", () => {
+    const ofChildren = { PK: "ns/ENTITY#e9", SK: "#CHILDREN_CONFIG#_default_" };
+    const configs = new ConfigHistory(3000);
+    configs.landed(stored(ofResource, OLD), 0);
+    configs.landed(stored(ofChildren, NEW), 10_000);
+    const below = (parents: (string | undefined)[], rate: typeof OLD) =>
+      configs.mayApply("e0", "api", "a", rate, [14_000, 14_000], parents);
+    expect([below(["e9"], OLD), below(["e9"], NEW)]).toEqual([false, true]);
+    expect([below([undefined], OLD), below(["e8"], NEW)]).toEqual([true, false]);
+    expect([below(["e9", undefined], OLD), below(["e9", undefined], NEW)]).toEqual([true, true]);
+    expect(configs.mayApply("e0", "@all", "a", NEW, [14_000, 14_000], ["e9"])).toBe(false);
+    configs.landed(stored(ofEntity, OLD), 20_000);
+    expect(configs.mayApply("e0", "api", "a", NEW, [24_000, 24_000], ["e9"])).toBe(false);
+  });
+
   test("a limit of the entity hides that of the resource until it is removed", () => {
     const configs = new ConfigHistory(3000);
     configs.landed(stored(ofResource, OLD), 0);

@@ -46,6 +46,21 @@ export function balanceOperationsContract(store: StoreUnderTest): void {
     });
   });
 
+  extra(
+    "the balances of a bucket are topped up once per key, also when the limit is gone",
+    async () => {
+      const { limiter, repo } = await opened(store);
+      await limiter.acquire({ ...BUCKET, consume: { tpd: 80 } });
+      const order = { ...BUCKET, amounts: { tpd: 50 }, idempotencyKey: "order-1" };
+      const made = await repo.buckets.topUp(order);
+      await repo.limits.setResource(BUCKET.resource, ["rpd:10/day"]);
+      await limiter.acquire({ ...BUCKET, consume: { rpd: 1 } });
+      expect(await repo.buckets.topUp(order)).toEqual(made);
+      const unknown = repo.buckets.topUp({ ...order, idempotencyKey: "order-2" });
+      expect(await failureOf(unknown)).toBeInstanceOf(ValidationError);
+    },
+  );
+
   test("the balances of a bucket are raised by a top-up once per key, and never beyond full", async () => {
     const subject = await opened(store);
     const { limiter, repo } = subject;

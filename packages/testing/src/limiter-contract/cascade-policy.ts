@@ -151,6 +151,7 @@ export function moveContract(store: StoreUnderTest): void {
       }
       expect(await failureOf(entities.setParent("key-1", "x"))).toBeInstanceOf(EntityNotFoundError);
       expect(await failureOf(entities.setParent("x", "top"))).toBeInstanceOf(EntityNotFoundError);
+      await entities.create({ id: "root" });
       for (let depth = 1; depth <= 8; depth += 1) {
         await entities.create({
           id: `d${depth}`,

@@ -5,17 +5,21 @@
 
 import type { TestRunner } from "../test-runner.ts";
 import { acquireContract, refusedRequestsContract, statusesContract } from "./acquire.ts";
-import { alsoContract } from "./also.ts";
 import { balanceOperationsContract } from "./balance-operations.ts";
 import { cascadeContract } from "./cascade.ts";
 import { cascadePolicyContract, moveContract } from "./cascade-policy.ts";
+import { childrenContract } from "./children.ts";
 import { configChangesContract, otherClientChangesContract } from "./config-changes.ts";
 import { deletedNamespaceContract } from "./deleted-namespace.ts";
 import { eventsContract } from "./events.ts";
+import { quotasContract } from "./kinds/quotas.ts";
 import { leaseContract } from "./lease.ts";
 import { leaseCorrectionsContract } from "./lease-corrections.ts";
 import { missingLimitsContract } from "./missing-limits.ts";
 import { overrideContract } from "./override.ts";
+import { alsoContract } from "./parts/also.ts";
+import { alsoEntitiesContract } from "./parts/also-entities.ts";
+import { totalsContract, totalsLeaseContract } from "./parts/totals.ts";
 import { readsContract, resourceBucketsContract } from "./reads.ts";
 import { refillContract } from "./refill.ts";
 import { awaitUsingContract, closeContract, runContract } from "./run.ts";
@@ -39,6 +43,7 @@ const SUITES: readonly (readonly [string, Suite])[] = [
   ["cascade", cascadeContract],
   ["cascade policy", cascadePolicyContract],
   ["move to another parent", moveContract],
+  ["limits for children", childrenContract],
   ["changes of limits", configChangesContract],
   ["changes by another client", otherClientChangesContract],
   ["waiting", waitingContract],
@@ -50,8 +55,12 @@ const SUITES: readonly (readonly [string, Suite])[] = [
   ["refill", refillContract],
   ["missing limits", missingLimitsContract],
   ["soft limits", softContract],
+  ["quotas", quotasContract],
   ["time to live", ttlContract],
   ["several resources", alsoContract],
+  ["several entities", alsoEntitiesContract],
+  ["totals", totalsContract],
+  ["leases with totals", totalsLeaseContract],
   ["resets and top-ups", balanceOperationsContract],
   ["deleted namespace", deletedNamespaceContract],
   ["events", eventsContract],

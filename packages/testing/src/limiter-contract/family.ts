@@ -7,7 +7,7 @@ export const RESOURCE = "api";
 export const CHILD = { entityId: "child", resource: RESOURCE };
 
 export async function family(subject: Subject, ...ids: string[]): Promise<void> {
-  for (const [at, id] of ids.entries()) {
+  for (const [at, id] of [...ids.entries()].reverse()) {
     const parentId = ids[at + 1];
     await subject.repo.entities.create(
       parentId === undefined ? { id } : { id, parentId, cascade: true },

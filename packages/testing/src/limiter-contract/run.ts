@@ -1,7 +1,7 @@
 /** Work under a lease: whatever happens to it, the books are right afterwards. */
 
-import type { OnError } from "@zae-limiter/limiter/acquire/acquire-request.ts";
 import type { LimiterWarning } from "@zae-limiter/limiter/acquire/events.ts";
+import type { OnError } from "@zae-limiter/limiter/acquire/on-error.ts";
 import { InfrastructureError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { milliOf } from "./balances.ts";
 import { fail, failureOf, refusalOf } from "./outcomes.ts";

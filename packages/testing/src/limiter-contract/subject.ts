@@ -66,7 +66,7 @@ export async function openSubject(
 ): Promise<Subject> {
   // The real time: a store may delete items whose time to live is in the past.
   const { time = new VirtualTime(systemClock()), virtualTimer, ...rest } = options;
-  const { speculativeWrites, missingLimits, events, onWarning, ...open } = rest;
+  const { speculativeWrites, missingLimits, totals, events, onWarning, ...open } = rest;
   const repo = await connect({
     timeoutMs: TIMEOUT_MS,
     clock: time.clock,
@@ -75,7 +75,7 @@ export async function openSubject(
     namespace: options.namespace ?? `t-${crypto.randomUUID()}`,
   });
   const seen = virtualTimer === true ? timed(repo, time) : repo;
-  const own = defined({ speculativeWrites, missingLimits, events, onWarning });
+  const own = defined({ speculativeWrites, missingLimits, totals, events, onWarning });
   return { limiter: new RateLimiter(seen, own), repo, time };
 }
 

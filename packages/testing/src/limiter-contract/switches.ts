@@ -120,6 +120,29 @@ export function switchesContract(store: StoreUnderTest): void {
     await refusalOf(limiter.acquire({ ...CALL, consume: { rpd: 2 } }));
   });
 
+  test("a switch that is changed while a lease is open: a rollback is exact", async () => {
+    const subject = await store.open();
+    const { limiter, repo } = subject;
+    const place = { entityId: "key-1", resource: R };
+    await repo.limits.setResource(R, ["rpd:100/day"]);
+    await limiter.acquire({ ...CALL, consume: { rpd: 50 } });
+    const first = await limiter.acquire({ ...CALL, consume: { rpd: 10 } });
+    await repo.limits.bypass(place);
+    await first.consume({ rpd: 20 });
+    const second = await limiter.acquire({ ...CALL, consume: { rpd: 10 } });
+    await repo.limits.clear(place);
+    await second.consume({ rpd: 20 });
+    expect(first.consumed).toEqual({ rpd: 30 });
+    expect(await milliOf(subject, "key-1", R, "rpd")).toMatchObject({ balance: 20_000 });
+    await first.rollback();
+    expect(await milliOf(subject, "key-1", R, "rpd")).toMatchObject({ balance: 30_000 });
+    await second.rollback();
+    expect(await milliOf(subject, "key-1", R, "rpd")).toEqual({
+      balance: 50_000,
+      consumed: 50_000,
+    });
+  });
+
   extra(
     "a switch makes a full bucket under bypass, and leaves the limits of the parent in force",
     async () => {

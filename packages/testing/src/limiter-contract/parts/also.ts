@@ -1,9 +1,9 @@
 /** Several resources in one acquire: all are granted, or none is consumed. */
 
 import { ResourceDisabled, ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
-import { milliOf } from "./balances.ts";
-import { failureOf, invalidityOf, lines, refusalOf, thrownBy } from "./outcomes.ts";
-import type { StoreUnderTest, Subject } from "./subject.ts";
+import { milliOf } from "../balances.ts";
+import { failureOf, invalidityOf, lines, refusalOf, thrownBy } from "../outcomes.ts";
+import type { StoreUnderTest, Subject } from "../subject.ts";
 
 const CALL = {
   entityId: "key-1",
