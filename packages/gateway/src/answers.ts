@@ -1,6 +1,6 @@
 /** Answers of the gateway itself: refusals and errors, in the shape that the client expects. */
 
-import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import { NO_LIMITS } from "@zae-limiter/limiter/acquire/legs.ts";
 import {
   RateLimiterUnavailable,
@@ -13,6 +13,7 @@ import {
   type RefusalAnswer,
   refusalAnswer,
 } from "@zae-limiter/limiter/llm/refusal-answer.ts";
+import { type HeaderList, REQUEST_ID, without } from "./headers.ts";
 
 /** The provider whose clients send a request. */
 export type Provider = "openai" | "anthropic";
@@ -86,16 +87,22 @@ function shaped(
   return errorAnswer(status, kind, message, provider, headers, requestId);
 }
 
-/** A whole answer. */
-interface Answer {
-  readonly status: number;
-  readonly headers: OutgoingHttpHeaders;
-  readonly body: string;
-}
-
-/** Sends a whole answer; does nothing where one has begun, or the client has hung up. */
-export function send(response: ServerResponse, { status, headers, body }: Answer): void {
+/**
+ * Sends a whole answer, and ends it `after` something; does nothing where one has begun, or the
+ * client has hung up.
+ */
+export function send(
+  { response, requestId }: { readonly response: ServerResponse; readonly requestId: string },
+  status: number,
+  headers: HeaderList,
+  body: string,
+  after?: Promise<void>,
+): void {
   if (response.destroyed || response.headersSent) return;
-  response.writeHead(status, { ...headers, "content-length": String(Buffer.byteLength(body)) });
-  response.end(body);
+  const length = String(Buffer.byteLength(body));
+  const own = [REQUEST_ID, requestId, "content-length", length];
+  response.writeHead(status, [...own, ...without("content-length", headers)]);
+  if (after === undefined) return void response.end(body);
+  response.write(body);
+  void after.then(() => response.end());
 }

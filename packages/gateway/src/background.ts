@@ -7,6 +7,7 @@ import { type KeptLease, settleKept } from "@zae-limiter/limiter/acquire/lease/k
 import type { SettledAmounts } from "@zae-limiter/limiter/acquire/lease/lease.ts";
 import type { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import type { JsonValue } from "@zae-limiter/limiter/domain/json.ts";
+import type { PriceSpec } from "@zae-limiter/limiter/domain/price.ts";
 import { INTERNALS, type RepositoryInternals } from "@zae-limiter/limiter/repository/internals.ts";
 import { hashOf } from "./keys.ts";
 
@@ -24,6 +25,8 @@ export type Remembered = {
   readonly upstream: string;
   /** The consumption of the call; `null` where nothing was counted, or once it is settled. */
   readonly kept: KeptLease | null;
+  /** The price of its model when the call was granted; absent: it costs no money. */
+  readonly price?: PriceSpec;
   /** Epoch milliseconds. */
   readonly expiresMs: number;
 };
@@ -37,7 +40,10 @@ export class BackgroundResponses {
     this.#internals = limiter.repository[INTERNALS];
   }
 
-  /** Stores a response by the id that the provider gave it. The first of the same id stays. */
+  /**
+   * Stores a response by the id that the provider gave it. The first of the same id stays; only
+   * what its call holds is added, once that is known.
+   */
   async remember(
     id: string,
     keyId: string,
@@ -45,6 +51,7 @@ export class BackgroundResponses {
     resource: string,
     upstream: string,
     kept: KeptLease | undefined,
+    price?: PriceSpec,
   ): Promise<void> {
     const { notes, clock } = this.#internals;
     const expiresMs = clock() + KEPT_MS;
@@ -54,9 +61,15 @@ export class BackgroundResponses {
       resource,
       upstream,
       kept: kept ?? null,
+      ...(price === undefined ? {} : { price }),
       expiresMs,
     };
-    await notes.create(noteOf(id, keyId), value, { expiresMs });
+    const isNew = await notes.create(noteOf(id, keyId), value, { expiresMs });
+    if (isNew || kept === undefined) return;
+    const first = await this.of(id, keyId);
+    if (first?.kept !== null) return;
+    const holding = { ...first, kept };
+    await notes.replace(noteOf(id, keyId), first, holding, { expiresMs: first.expiresMs });
   }
 
   /** Returns the response that a key has made; `undefined` for those of other keys. */

@@ -1,7 +1,7 @@
 /** One request through the gateway: its key, its route, its body, its model, its lease. */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { Refusal } from "@zae-limiter/limiter/acquire/decision.ts";
+import { callerOf, Refusal } from "@zae-limiter/limiter/acquire/decision.ts";
 import type { Clock, Timer } from "@zae-limiter/limiter/base/time.ts";
 import {
   RateLimiterUnavailable,
@@ -12,17 +12,19 @@ import type { Metering } from "@zae-limiter/limiter/llm/metering.ts";
 import type { AccessEntry } from "./access-log.ts";
 import { answerTo, NotGrantedError, type Provider, Refused, send } from "./answers.ts";
 import type { BackgroundResponses } from "./background.ts";
+import type { Cancellation } from "./cancellation.ts";
 import { forward, type GrantedCall } from "./forwarding.ts";
-import { clientKey, limitHeaders, REQUEST_ID } from "./headers.ts";
+import { clientKey, type HeaderList, limitHeaders } from "./headers.ts";
 import type { FoundKey } from "./key-lookup.ts";
 import { modelNameProblem } from "./models/model-names.ts";
 import type { IsAllowed, Models, ResolvedModel } from "./models/models.ts";
 import { type ReadCall, readCall, requestOnly } from "./read-call.ts";
 import type { ReadingOn } from "./reading-on.ts";
-import { hasUnreadBody, type OpenBody, type RequestBodies } from "./request-body.ts";
+import { dropRest, hasUnreadBody, type OpenBody, type RequestBodies } from "./request-body.ts";
 import { type Route, routeOf, URL_LENGTH_MAX } from "./routes.ts";
 import type { UpstreamConnection } from "./upstream-connection.ts";
 import type { UpstreamSpec } from "./upstreams.ts";
+import type { UsageAnswers } from "./usage-answers.ts";
 
 /** Shared by all requests of a gateway. */
 export interface CallSetup {
@@ -34,6 +36,7 @@ export interface CallSetup {
   /** `undefined`: background responses are refused. */
   readonly background: BackgroundResponses | undefined;
   readonly allowPaths: readonly string[];
+  readonly usage: UsageAnswers;
   readonly identify: (key: string, address: string) => Promise<KeyAnswer>;
   /** Returns which resources an entity may use: those that are not switched off for it. */
   readonly allowedFor: (entityId: string) => IsAllowed;
@@ -58,8 +61,8 @@ export interface Exchange {
   readonly setup: CallSetup;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Aborts when the client hangs up before it has its whole answer. */
-  readonly left: AbortSignal;
+  /** Cancelled when the client hangs up before it has its whole answer. */
+  readonly left: Cancellation;
   readonly provider: Provider;
   readonly requestId: string;
   /** Returns the milliseconds since the request came. */
@@ -83,13 +86,13 @@ const TOO_MANY = "Too many requests with unknown keys came from this address. Tr
 
 /** Serves one request: answers it, and ends its lease whatever happens. Never rejects. */
 export async function serveCall(exchange: Exchange): Promise<void> {
-  exchange.response.setHeader(REQUEST_ID, exchange.requestId);
   try {
     checkLength(exchange.request);
     const key = await identify(exchange);
     const route = routeOf(exchange.request, exchange.setup.allowPaths);
     exchange.entry.api = route.kind === "call" ? route.format.api : route.kind;
     if (route.kind === "models") await serveModels(exchange, key, route.model);
+    else if (route.kind === "usage") await serveUsage(exchange, key);
     else if (route.kind === "response") await servePoll(exchange, key, route);
     else await serveForwarded(exchange, key, route);
   } catch (error) {
@@ -122,20 +125,27 @@ async function identify({ setup, request, entry }: Exchange): Promise<ClientKey>
     const headers = { "x-should-retry": "false" };
     throw new Refused(403, "access_denied", "Calls of this key are switched off.", headers);
   }
-  return { ...found, text };
+  const { id, hint, name, entityId, isDisabled } = found;
+  return { id, hint, name, entityId, isDisabled, text };
 }
 
 /** Answers with the models that the key may use. */
 async function serveModels(
-  { setup, response, provider }: Exchange,
+  exchange: Exchange,
   key: ClientKey,
   model: string | undefined,
 ): Promise<void> {
+  const { setup, provider } = exchange;
   const models = await setup.models.list(setup.allowedFor(key.entityId), key.entityId);
   const body = model === undefined ? models.list(provider) : await models.get(model, provider);
   if (body === undefined) throw unknownModel(model ?? "");
-  const headers = { "content-type": "application/json" };
-  send(response, { status: 200, headers, body: JSON.stringify(body) });
+  send(exchange, 200, ["content-type", "application/json"], JSON.stringify(body));
+}
+
+/** Answers with the limits of the key's entity; it counts as no call. */
+async function serveUsage(exchange: Exchange, { entityId }: ClientKey): Promise<void> {
+  const body = await exchange.setup.usage.of(entityId);
+  send(exchange, 200, ["content-type", "application/json"], body);
 }
 
 /** Reads the body of a call, acquires its estimate, and forwards it. */
@@ -159,8 +169,8 @@ async function granted(
   route: ForwardedRoute,
   body: OpenBody,
 ): Promise<GrantedCall> {
-  const { setup, request, left, entry } = exchange;
-  const call = readCall(route, body, request, left);
+  const { setup, request, entry } = exchange;
+  const call = readCall(route, body, request);
   entry.model = call.deployment ?? call.model;
   if (call.facts.isBackground && setup.background === undefined) {
     const message = "This gateway does not start background responses.";
@@ -168,9 +178,9 @@ async function granted(
   }
   const model = resolved(exchange, call.model, call.deployment);
   const metered = await begin(exchange, key, call, model);
-  // The prompt would stay in memory until the answer ends.
-  const facts = { ...call.facts, prompt: undefined };
-  return { key, route, call: { ...call, facts }, model, metered };
+  // It would stay in memory until the answer ends.
+  call.facts.prompt = undefined;
+  return { key, route, call, model, metered };
 }
 
 /** Fetches a background response for the key that made it, and settles its call by its usage. */
@@ -179,7 +189,7 @@ async function servePoll(
   key: ClientKey,
   route: Extract<Route, { kind: "response" }>,
 ): Promise<void> {
-  const { setup, left } = exchange;
+  const { setup } = exchange;
   const remembered = await setup.background?.of(route.id, key.id);
   if (remembered === undefined) {
     const message = "There is no background response of this key with this id.";
@@ -190,7 +200,7 @@ async function servePoll(
     ({ url }) => url.href === remembered.upstream,
   );
   if (upstream === undefined) throw noUpstream(resource);
-  const call = requestOnly(left);
+  const call = requestOnly();
   const model = { resource, upstream };
   const metered = await begin(exchange, key, call, model);
   const polled = { id: route.id, remembered };
@@ -207,15 +217,19 @@ async function begin(
   entry.resource = resource;
   entry.upstream = upstream.url.origin;
   const startedMs = setup.timer.nowMs();
-  const target = { entityId: key.entityId, resource };
-  const begun = await setup.metering.begin({ ...facts, modelOutputMax }, target);
+  const { metering } = setup;
+  facts.modelOutputMax = modelOutputMax;
+  facts.host = upstream.url.host;
+  // Only a call that may wait has to notice that its client has left.
+  if (metering.options.maxWaitSeconds > 0) facts.signal = left.signal;
+  const begun = await metering.begin(facts, { entityId: key.entityId, resource });
   entry.wait_ms = Math.round(setup.timer.nowMs() - startedMs);
   if (!(begun instanceof MeteredCall)) throw new NotGrantedError(begun);
   if (begun.isDegraded) setup.onStoreLost();
-  if (!left.aborted) return begun;
+  if (!left.isCancelled) return begun;
   // A client that hung up before its request was forwarded has used nothing.
   await begun.refund();
-  throw left.reason;
+  throw new Error("The client has hung up");
 }
 
 function resolved(
@@ -252,13 +266,15 @@ function answerFailure(exchange: Exchange, error: unknown): void {
   entry.refused_by = report(exchange, reason);
   // The client must not take an incomplete answer for a complete one.
   if (response.headersSent) return void response.destroy();
+  const { status, headers, body } = answerTo(error, provider, requestId);
+  const sent: HeaderList = Object.entries(headers).flat();
   if (reason instanceof Refusal) {
-    const headers = limitHeaders(reason.statuses, setup.clock(), provider);
-    for (const [name, value] of Object.entries(headers)) response.setHeader(name, String(value));
+    sent.push(...limitHeaders(reason.statuses, setup.clock(), provider, callerOf(reason)));
   }
+  const isUnread = hasUnreadBody(request);
   // What is left of a long body would have to be read before the connection could be used again.
-  if (hasUnreadBody(request)) response.shouldKeepAlive = false;
-  send(response, answerTo(error, provider, requestId));
+  if (isUnread) response.shouldKeepAlive = false;
+  send(exchange, status, sent, body, isUnread ? dropRest(request, setup.timer) : undefined);
 }
 
 /** Reports why a request was not served, and returns it for the access log. */
@@ -275,7 +291,7 @@ function report({ setup, left }: Exchange, reason: unknown): string | undefined 
     setup.onStoreLost(reason);
     return "store unavailable";
   }
-  if (left.aborted) return undefined;
+  if (left.isCancelled) return undefined;
   process.emitWarning(`A request failed: ${String(reason)}`, { code: "ZAEL_GATEWAY_FAILED" });
   return "gateway error";
 }

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
-import { randomBytes, systemRandom } from "@zae-limiter/limiter/base/random.ts";
+import { randomToken, systemRandom } from "@zae-limiter/limiter/base/random.ts";
 import { TextMemo } from "@zae-limiter/limiter/base/text-memo.ts";
 import { Metering } from "@zae-limiter/limiter/llm/metering.ts";
 import { checkLlmOptions } from "@zae-limiter/limiter/llm/options.ts";
@@ -14,6 +14,7 @@ import type { AccessLog } from "./access-log.ts";
 import type { Provider } from "./answers.ts";
 import { BackgroundResponses } from "./background.ts";
 import { type CallEntry, type CallSetup, HEADERS_MAX, serveCall } from "./call.ts";
+import { Cancellation } from "./cancellation.ts";
 import { GatewayMetrics } from "./gateway-metrics.ts";
 import { KeyLookup } from "./key-lookup.ts";
 import { hashOf } from "./keys.ts";
@@ -25,6 +26,7 @@ import { readAllowedPath } from "./routes.ts";
 import { StoreWatch } from "./store-watch.ts";
 import { UpstreamConnection } from "./upstream-connection.ts";
 import type { UpstreamSpec } from "./upstreams.ts";
+import { UsageAnswers } from "./usage-answers.ts";
 
 export interface GatewayOptions {
   readonly limiter: RateLimiter;
@@ -43,6 +45,14 @@ export interface GatewayOptions {
   readonly allowPaths: readonly string[];
   /** Background responses keep their reserve until a poll brings their usage, or are a 400. */
   readonly background: "hold" | "refuse";
+  /** Calls of models without a price where a limit in money applies. */
+  readonly unpriced: "refuse" | "allow";
+  /** Whether calls that money may apply to pass while the store is away. */
+  readonly passesUncounted: boolean;
+  /** How much output money reserves before it is known. */
+  readonly reserveMoney: "learned" | "max";
+  /** Whether `/v1/usage` has the limits of ancestors too; not by default. */
+  readonly showAncestors?: boolean | undefined;
   /** Plain answers that are read on at a time after their clients have left. */
   readonly readOnMax: number;
   readonly accessLog?: AccessLog | undefined;
@@ -55,7 +65,10 @@ const HUNG_UP = 499;
 const HEALTH_PATH = "/healthz";
 const METRICS_PATH = "/metrics";
 const HEADER_BYTES_MAX = 32 * 1024;
-const REQUEST_ID_BYTES = 12;
+/** How long a request may take to come, and how fast its body has to come after that. */
+const REQUEST_MS = 30_000;
+const BODY_BYTES_PER_MS = 128;
+const GATEWAY_ID_BYTES = 9;
 
 /** Makes every entry of the access log have all fields, in one order. */
 const NOTHING_KNOWN = {
@@ -87,6 +100,9 @@ export class Gateway {
   /** Requests whose response or lease has not ended. */
   readonly #open = new Set<Promise<void>>();
   readonly #closings = new Closings();
+  /** Begins the ids of requests, which count up. */
+  readonly #id = randomToken(systemRandom, GATEWAY_ID_BYTES);
+  #requests = 0;
   #isStopping = false;
 
   private constructor(options: GatewayOptions, models: Models, keys: KeyLookup | undefined) {
@@ -97,7 +113,17 @@ export class Gateway {
     this.#watch = new StoreWatch({ isAvailable: () => limiter.isAvailable(), timer, tell });
     this.#accessLog = options.accessLog;
     this.#setup = {
-      metering: new Metering(limiter, checkLlmOptions({ entityId: "gateway", maxWaitSeconds })),
+      metering: new Metering(
+        limiter,
+        checkLlmOptions({
+          entityId: "gateway",
+          maxWaitSeconds,
+          prices: upstreams.flatMap(({ prices }) => prices),
+          unpriced: options.unpriced,
+          reserveMoney: options.reserveMoney,
+        }),
+        !options.passesUncounted,
+      ),
       models,
       connections: new Map(
         upstreams.map((spec) => [spec, new UpstreamConnection(spec, timeoutMs, timer.nowMs)]),
@@ -111,6 +137,7 @@ export class Gateway {
       }),
       background: options.background === "hold" ? new BackgroundResponses(limiter) : undefined,
       allowPaths: options.allowPaths.map(readAllowedPath),
+      usage: new UsageAnswers(limiter, options.showAncestors === true),
       identify: identifierOf(keys),
       allowedFor: (entityId) => allowedFor(repository, entityId),
       clock,
@@ -118,7 +145,8 @@ export class Gateway {
       onRefused: (reason) => this.#metrics.refused(reason),
       onStoreLost: (error) => this.#watch.lost(error),
     };
-    const bounds = { maxHeaderSize: HEADER_BYTES_MAX };
+    const requestTimeout = REQUEST_MS + Math.ceil(options.bodyBytesMax / BODY_BYTES_PER_MS);
+    const bounds = { maxHeaderSize: HEADER_BYTES_MAX, requestTimeout };
     this.#server = createServer(bounds, (request, response) => this.#receive(request, response));
     this.#server.maxHeadersCount = HEADERS_MAX + 1;
   }
@@ -195,7 +223,8 @@ export class Gateway {
   ): Promise<void> {
     const { timer, clock } = this.#setup;
     const { url = "/", method = "GET" } = request;
-    const requestId = newRequestId();
+    this.#requests += 1;
+    const requestId = `req_${this.#id}${this.#requests.toString(36)}`;
     const provider = providerOf(request);
     const startedMs = timer.nowMs();
     const elapsedMs = () => Math.round(timer.nowMs() - startedMs);
@@ -204,10 +233,11 @@ export class Gateway {
     const left = leavingOf(response, closed);
     const setup = this.#setup;
     await serveCall({ setup, request, response, left, provider, requestId, elapsedMs, entry });
-    const status = left.aborted ? HUNG_UP : response.statusCode;
+    if (this.#accessLog === undefined) return;
+    const status = left.isCancelled ? HUNG_UP : response.statusCode;
     const total_ms = elapsedMs();
     const known = { ...NOTHING_KNOWN, ...entry, method, path: url, status, total_ms };
-    this.#accessLog?.write({ time, request_id: requestId, ...known });
+    this.#accessLog.write({ time, request_id: requestId, ...known });
   }
 
   async #answerHealth(response: ServerResponse): Promise<void> {
@@ -217,24 +247,19 @@ export class Gateway {
   }
 }
 
-/** Returns a signal that aborts when a client hangs up before it has its whole answer. */
-function leavingOf(response: ServerResponse, closed: Promise<void>): AbortSignal {
-  const left = new AbortController();
+/** Returns what is cancelled when a client hangs up before it has its whole answer. */
+function leavingOf(response: ServerResponse, closed: Promise<void>): Cancellation {
+  const left = new Cancellation();
   void closed.then(() => {
-    if (!response.writableFinished) left.abort(new Error("The client has hung up"));
+    if (!response.writableFinished) left.cancel();
   });
-  return left.signal;
+  return left;
 }
 
 /** Returns the provider whose shapes the client of a request expects. */
 function providerOf({ url = "", headers }: IncomingMessage): Provider {
   const isAnthropic = headers["anthropic-version"] !== undefined || /\/messages\b/.test(url);
   return isAnthropic ? "anthropic" : "openai";
-}
-
-function newRequestId(): string {
-  const bytes = randomBytes(systemRandom, REQUEST_ID_BYTES);
-  return `req_${Buffer.from(bytes).toString("base64url")}`;
 }
 
 /** Returns how keys are looked up: in the store, or by their hash where clients bring their own. */

@@ -1,9 +1,9 @@
 /** Decides which headers a gateway hands on, both ways. */
 
-import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
+import type { IncomingHttpHeaders } from "node:http";
 import { TextMemo } from "@zae-limiter/limiter/base/text-memo.ts";
 import type { LimitStatus } from "@zae-limiter/limiter/domain/limit-status.ts";
-import { headersOf, ownStatuses } from "@zae-limiter/limiter/http/headers.ts";
+import { headersOf, ownStatuses, scarcestNamed } from "@zae-limiter/limiter/http/headers.ts";
 import type { Provider } from "./answers.ts";
 import type { UpstreamSpec } from "./upstreams.ts";
 
@@ -43,6 +43,9 @@ const ACCOUNT_WORDS: ReadonlySet<string> = new Set(
 /** Names of headers about the limits of the account; Mistral has `x-ratelimitbysize-…`. */
 const ACCOUNT_LIMITS = /rate-?limit|^anthropic-priority-/;
 
+/** Headers in the form that Node.js writes fastest: a name, its value, the next name. */
+export type HeaderList = string[];
+
 /** Carries the id of a request in the access log; an upstream may be a gateway, too. */
 export const REQUEST_ID = "x-gateway-request-id";
 
@@ -62,20 +65,18 @@ export function upstreamHeaders(
   { api, key, url, isKeyless }: UpstreamSpec,
   clientsKey: string | undefined,
   bodyBytes: number | undefined,
-): OutgoingHttpHeaders {
+): HeaderList {
   const listed = listedIn(headers.connection);
-  const sent: OutgoingHttpHeaders = {};
-  for (const [name, value] of Object.entries(headers)) {
-    if (HOP_BY_HOP.has(name) || SET_FOR_UPSTREAM.has(name) || listed.has(name)) continue;
-    if (credentialNames.of(name)) continue;
-    sent[name] = value;
-  }
-  sent["host"] = url.host;
   // A compressed answer could not be read on its way through.
-  sent["accept-encoding"] = "identity";
-  if (bodyBytes !== undefined) sent["content-length"] = String(bodyBytes);
+  const sent: HeaderList = ["host", url.host, "accept-encoding", "identity"];
+  for (const name of Object.keys(headers)) {
+    if (listed.has(name) || !forUpstream.of(name)) continue;
+    sent.push(name, headers[name] as string);
+  }
+  if (bodyBytes !== undefined) sent.push("content-length", String(bodyBytes));
   const secret = isKeyless ? undefined : (key ?? clientsKey);
-  return secret === undefined ? sent : { ...sent, ...credentials(api, secret) };
+  if (secret !== undefined) sent.push(...Object.entries(credentials(api, secret)).flat());
+  return sent;
 }
 
 /** Returns the header by which an upstream gets its key. */
@@ -88,14 +89,15 @@ export function credentials(api: UpstreamSpec["api"], key: string): Record<strin
 export function clientHeaders(
   headers: IncomingHttpHeaders,
   { key }: Pick<UpstreamSpec, "key">,
-): OutgoingHttpHeaders {
+): HeaderList {
   const listed = listedIn(headers.connection);
-  const kept: OutgoingHttpHeaders = {};
-  for (const [name, value] of Object.entries(headers)) {
-    if (HOP_BY_HOP.has(name) || listed.has(name) || name === REQUEST_ID) continue;
-    if (accountNames.of(name)) continue;
-    if (key !== undefined && String(value).includes(key)) continue;
-    kept[name] = value;
+  const kept: HeaderList = [];
+  for (const name of Object.keys(headers)) {
+    if (listed.has(name) || !forClient.of(name)) continue;
+    // Only set-cookie is a list, which is not handed on.
+    const value = headers[name] as string;
+    if (key !== undefined && value.includes(key)) continue;
+    kept.push(name, value);
   }
   return kept;
 }
@@ -105,15 +107,17 @@ export function limitHeaders(
   statuses: readonly LimitStatus[],
   nowMs: number,
   provider: Provider,
-): OutgoingHttpHeaders {
-  const own = ownStatuses(statuses);
-  const style = provider === "anthropic" ? (["draft"] as const) : (["draft", "openai"] as const);
-  const headers = headersOf(style, { statuses: own, nowMs });
-  return {
-    ...Object.fromEntries(headers.map(({ name, value }) => [name, value])),
-    ...(provider === "anthropic" ? anthropicHeaders(own, nowMs) : {}),
-  };
+  entityId: string = statuses[0]?.entityId ?? "",
+): HeaderList {
+  const own = ownStatuses(statuses, entityId);
+  const headers: HeaderList = provider === "anthropic" ? anthropicHeaders(own, nowMs) : [];
+  for (const { name, value } of headersOf(STYLES[provider], { statuses: own, entityId, nowMs })) {
+    headers.push(name, value);
+  }
+  return headers;
 }
+
+const STYLES = { anthropic: ["draft"], openai: ["draft", "openai"] } as const;
 
 /** The limits that Anthropic's headers have names for; of several the first one counts. */
 const ANTHROPIC_UNITS = [
@@ -123,22 +127,27 @@ const ANTHROPIC_UNITS = [
   ["output-tokens", ["otpm"]],
 ] as const;
 
-function anthropicHeaders(statuses: readonly LimitStatus[], nowMs: number): OutgoingHttpHeaders {
-  const headers: OutgoingHttpHeaders = {};
+function anthropicHeaders(statuses: readonly LimitStatus[], nowMs: number): HeaderList {
+  const headers: HeaderList = [];
   for (const [unit, names] of ANTHROPIC_UNITS) {
     const status = names
-      .map((name) => statuses.find(({ limitName }) => limitName === name))
+      .map((name) => scarcestNamed(statuses, name))
       .find((each) => each !== undefined);
     if (status === undefined) continue;
-    const { capacity, refillAmount, refillPeriodSeconds } = status.limit;
-    const missing = Math.max(0, capacity - status.available);
-    const fullInMs = Math.ceil((missing * refillPeriodSeconds * 1000) / refillAmount);
+    const { capacity } = status.limit;
     const name = `anthropic-ratelimit-${unit}`;
-    headers[`${name}-limit`] = String(capacity);
-    headers[`${name}-remaining`] = String(Math.max(0, status.available));
-    headers[`${name}-reset`] = timeText(nowMs + fullInMs);
+    headers.push(`${name}-limit`, String(capacity));
+    headers.push(`${name}-remaining`, String(Math.max(0, status.available)));
+    headers.push(`${name}-reset`, timeText(nowMs + fullInMs(status)));
   }
   return headers;
+}
+
+/** Returns the time until a limit is full: until a quota or a session resets, if it has to. */
+function fullInMs({ available, limit, fullAfterSeconds }: LimitStatus): number {
+  if (limit.rule !== undefined) return Math.ceil(fullAfterSeconds * 1000);
+  const missing = Math.max(0, limit.capacity - available);
+  return Math.ceil((missing * limit.refillPeriodSeconds * 1000) / limit.refillAmount);
 }
 
 /** The last time that a date can have, in milliseconds. */
@@ -148,6 +157,11 @@ const TIME_MAX_MS = 8.64e15;
 function timeText(ms: number): string {
   const atMs = Math.min(Math.ceil(ms / 1000) * 1000, TIME_MAX_MS);
   return new Date(atMs).toISOString().replace(".000Z", "Z");
+}
+
+/** Returns headers without the one of a name. */
+export function without(name: string, headers: HeaderList): HeaderList {
+  return headers.filter((_, at) => headers[at - (at % 2)] !== name);
 }
 
 const NONE: ReadonlySet<string> = new Set();
@@ -163,13 +177,17 @@ function listedIn(connection: string | undefined): ReadonlySet<string> {
   );
 }
 
-const credentialNames = new TextMemo(
-  (name) => hasWord(name, CREDENTIAL_WORDS) && !NO_CREDENTIALS.has(name),
-);
+/** Whether a header of a request may be handed on, by its name. */
+const forUpstream = new TextMemo((name) => {
+  if (HOP_BY_HOP.has(name) || SET_FOR_UPSTREAM.has(name)) return false;
+  return NO_CREDENTIALS.has(name) || !hasWord(name, CREDENTIAL_WORDS);
+});
 
-const accountNames = new TextMemo(
-  (name) => hasWord(name, ACCOUNT_WORDS) || ACCOUNT_LIMITS.test(name),
-);
+/** Whether a header of an answer may be handed on, by its name. */
+const forClient = new TextMemo((name) => {
+  if (HOP_BY_HOP.has(name) || name === REQUEST_ID) return false;
+  return !hasWord(name, ACCOUNT_WORDS) && !ACCOUNT_LIMITS.test(name);
+});
 
 function hasWord(name: string, words: ReadonlySet<string>): boolean {
   return name.split("-").some((word) => words.has(word));

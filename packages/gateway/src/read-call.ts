@@ -1,12 +1,18 @@
 /** Reads the body of a request as a call, and makes the body that is forwarded. */
 
 import type { IncomingMessage } from "node:http";
-import { askForUsage, type CallFacts, readFacts } from "@zae-limiter/limiter/llm/call.ts";
+import {
+  askForUsage,
+  type CallFacts,
+  readFacts,
+  uncounted,
+} from "@zae-limiter/limiter/llm/call.ts";
 import { anyFormat, type Format } from "@zae-limiter/limiter/llm/formats/format.ts";
 import type { LlmCall } from "@zae-limiter/limiter/llm/options.ts";
 import type { Fields } from "@zae-limiter/limiter/llm/usage.ts";
 import { Refused } from "./answers.ts";
-import { NO_BYTES, type OpenBody, readFields, readFieldsIfAny } from "./request-body.ts";
+import { readFields, readFieldsIfAny, textOf } from "./json-body.ts";
+import { NO_BYTES, type OpenBody } from "./request-body.ts";
 import type { Route } from "./routes.ts";
 
 export interface ReadCall {
@@ -29,26 +35,30 @@ export function readCall(
   route: Extract<Route, { kind: "call" | "count" | "allowed" }>,
   body: OpenBody,
   request: IncomingMessage,
-  signal: AbortSignal,
 ): ReadCall {
-  if (route.kind === "allowed") return readAllowed(body, request, signal);
+  if (route.kind === "allowed") return readAllowed(body, request);
   if ((request.headers["content-encoding"] ?? "identity") !== "identity") {
     throw new Refused(400, "invalid_request_error", "The body must not be compressed.");
   }
   const fields = readFields(body.bytes);
   const model = modelOf(fields) ?? "";
   if (route.kind === "count") {
-    body.bytes = bytesOf(fields);
-    return { ...requestOnly(signal), model, body };
+    replace(body, fields);
+    return { ...requestOnly(), model, body };
   }
   const { format, deployment } = route;
   const asksForStream = fields["stream"] === true;
   const asking = asksForStream ? askForUsage(format, fields) : undefined;
-  body.bytes = bytesOf(asking ?? fields);
-  const call = { api: format.api, model: deployment ?? model, stream: asksForStream };
-  return {
+  replace(body, asking ?? fields);
+  const call: LlmCall = {
+    api: format.api,
+    model: deployment ?? model,
+    stream: asksForStream,
     // The facts stay in memory until the answer ends, and nothing asks them for the body.
-    facts: readFacts(format, fields, { ...call, body: undefined }, { signal }),
+    body: undefined,
+  };
+  return {
+    facts: readFacts(format, fields, call),
     format,
     model,
     deployment,
@@ -59,28 +69,25 @@ export function readCall(
 }
 
 /** Reads a request to a path that the operator has opened; its body may be anything. */
-function readAllowed(body: OpenBody, request: IncomingMessage, signal: AbortSignal): ReadCall {
+function readAllowed(body: OpenBody, request: IncomingMessage): ReadCall {
   const fields = readFieldsIfAny(body.bytes, request.headers["content-type"]);
-  const only = requestOnly(signal);
-  if (fields === undefined) return { ...only, format: anyFormat, body };
-  body.bytes = bytesOf(fields);
+  const only = requestOnly();
+  const isBilled = request.method === "POST";
+  if (fields === undefined) {
+    return { ...only, facts: { ...only.facts, isBilled }, format: anyFormat, body };
+  }
+  replace(body, fields);
   const asksForStream = fields["stream"] === true;
-  return { ...only, format: anyFormat, model: modelOf(fields), body, asksForStream };
+  const model = modelOf(fields);
+  const facts = { ...only.facts, call: { ...only.facts.call, model: model ?? "" }, isBilled };
+  return { ...only, facts, format: anyFormat, model, body, asksForStream };
 }
 
 /** Returns a call that counts as one request, without tokens. */
-export function requestOnly(signal: AbortSignal): ReadCall {
+export function requestOnly(): ReadCall {
   const call: LlmCall = { api: "other", model: "", stream: false, body: undefined };
   return {
-    facts: {
-      call,
-      prompt: undefined,
-      hasOutput: false,
-      outputMax: undefined,
-      hasHiddenParts: false,
-      isBackground: false,
-      signal,
-    },
+    facts: uncounted(call, undefined),
     format: undefined,
     model: undefined,
     deployment: undefined,
@@ -95,7 +102,8 @@ function modelOf(fields: Fields): string | undefined {
   return typeof model === "string" ? model : undefined;
 }
 
-/** Returns what was read, so that a server can read nothing else. */
-function bytesOf(fields: Fields): Buffer {
-  return Buffer.from(JSON.stringify(fields));
+/** Lets what was read be sent in place of the bytes, so that a server can read nothing else. */
+function replace(body: OpenBody, fields: Fields): void {
+  body.text = textOf(fields);
+  body.bytes = NO_BYTES;
 }

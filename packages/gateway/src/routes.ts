@@ -28,6 +28,8 @@ export type Route = (
   | { readonly kind: "allowed" }
   | { readonly kind: "models"; readonly model?: string }
   | { readonly kind: "response"; readonly id: string }
+  /** Answered by the gateway: the limits of the entity of the key, and what is used. */
+  | { readonly kind: "usage" }
 ) & {
   /** Path and query for the upstream, without the version that its base URL has. */
   readonly path: string;
@@ -45,6 +47,7 @@ const COUNT_TOKENS = "/messages/count_tokens";
 const AZURE = "/openai";
 const DEPLOYMENTS = `${AZURE}/deployments/`;
 const MODELS = "/models";
+const USAGE = "/usage";
 const RESPONSES = "/responses/";
 
 /** Characters of a path that every server reads alike; an escape is none of them. */
@@ -75,7 +78,7 @@ export function routeOf(request: RoutedRequest, allowedPaths: readonly string[])
   }
   const [path, query] = targetOf(request.url ?? "/");
   const route = countedRoute(method, path) ?? allowedRoute(method, path, allowedPaths);
-  return { ...route, path: route.path + query };
+  return query === "" ? route : { ...route, path: route.path + query };
 }
 
 /** Returns the path without `/v1`, which the base URL of an upstream has, and the query. */
@@ -113,6 +116,7 @@ function countedRoute(method: string, path: string): Route | undefined {
     if (method === "GET") return { kind: "response", id, path };
     return undefined;
   }
+  if (path === USAGE) return withMethod("GET", method, { kind: "usage", path });
   if (path === COUNT_TOKENS) return withMethod("POST", method, { kind: "count", path });
   const azure = deploymentIn(path);
   const format = FORMATS.get(azure?.rest ?? plain);

@@ -8,6 +8,8 @@ import {
   TOKENS_MAX,
 } from "@zae-limiter/limiter/domain/check.ts";
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import type { PriceSpec } from "@zae-limiter/limiter/domain/price.ts";
+import { type PriceEntry, PriceList } from "@zae-limiter/limiter/domain/price-list.ts";
 import { beginningOf, modelNameProblem, routedLength } from "./models/model-names.ts";
 
 export interface UpstreamSpec {
@@ -23,6 +25,8 @@ export interface UpstreamSpec {
   readonly models: readonly string[];
   /** Resources by the names that count for them. A resource is a name of itself. */
   readonly aliases: ReadonlyMap<string, string>;
+  /** Own prices, by names and beginnings of names of models. */
+  readonly prices: readonly PriceEntry[];
   /** The most output tokens of one call, by names and beginnings of names of models. */
   readonly maxOutput: ReadonlyMap<string, number>;
 }
@@ -36,7 +40,7 @@ export interface UpstreamProblem {
   readonly error: ValidationError;
 }
 
-const FIELDS = ["url", "models", "api", "key_env", "key", "aliases", "max_output"];
+const FIELDS = ["url", "models", "api", "key_env", "key", "aliases", "max_output", "prices"];
 const DEFAULT_KEYS = {
   openai: "OPENAI_API_KEY",
   anthropic: "ANTHROPIC_API_KEY",
@@ -78,11 +82,13 @@ export function readUpstream(
   const models = readModels(given["models"], attempt);
   const aliases = readAliases(given["aliases"], attempt);
   const maxOutput = readMaxOutput(given["max_output"], attempt);
+  const prices = readPrices(given["prices"], attempt);
   const key = url && api && readKey(given, { url, api, env, isOpen }, attempt);
   if (url === undefined || api === undefined || key === undefined || problems.length > 0) {
     return { problems };
   }
-  return { spec: { url, api, ...key, models, aliases, maxOutput } };
+  const own = prices.map((entry) => ({ ...entry, upstream: url.host }));
+  return { spec: { url, api, ...key, models, aliases, maxOutput, prices: own } };
 }
 
 /** Runs a check of what is at a path, and notes what it throws. */
@@ -168,6 +174,21 @@ function readMaxOutput(given: unknown, attempt: Attempt): ReadonlyMap<string, nu
     most.set(entry, checked ?? 0);
   }
   return most;
+}
+
+/** Reads `{ model: price }`; a name that ends in `*` is the beginning of names. */
+function readPrices(given: unknown, attempt: Attempt): readonly PriceEntry[] {
+  if (given === undefined || given === null) return [];
+  if (!isPlainObject(given)) {
+    const reason = `expected { model: { input, output } }, got ${show(given)}`;
+    attempt(["prices"], (field) => refuse(field, given, reason));
+    return [];
+  }
+  return Object.entries(given).map(([model, price]) => {
+    const entry = { model, price: price as PriceSpec };
+    attempt(["prices", model], () => new PriceList([entry]));
+    return entry;
+  });
 }
 
 /** Checks the name of a model, or the beginning of one. */

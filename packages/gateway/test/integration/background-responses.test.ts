@@ -2,7 +2,7 @@
 
 import { createKey } from "@zae-limiter/gateway/keys.ts";
 import { responsesAnswer, responsesEvents } from "@zae-limiter/test-support/llm/shapes.ts";
-import { json, stream } from "@zae-limiter/test-support/llm/upstream.ts";
+import { json, stall, stream } from "@zae-limiter/test-support/llm/upstream.ts";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Stage, startGateway } from "../started-gateway.ts";
 
@@ -114,4 +114,34 @@ test("a background response that was streamed to its end can be read later, too"
   stage.upstream.replyWith(json(responsesAnswer));
   expect((await stage.ask(`${RESPONSES}/resp_1`)).status).toBe(200);
   expect(await stage.consumed()).toEqual({ rpm: 2, tpm: 107 });
+});
+
+test("a background response can be read while it is streamed, and counts once", async () => {
+  stage.upstream.replyWith(stall(responsesEvents.slice(0, 2)));
+  const leaving = new AbortController();
+  const { signal } = leaving;
+  const answer = await stage.ask(RESPONSES, { ...asked, stream: true }, { signal });
+  await answer.body?.getReader().read();
+  stage.upstream.replyWith(json({ ...queued, status: "in_progress" }));
+  expect((await stage.ask(`${RESPONSES}/resp_1`)).status).toBe(200);
+  // A client that leaves the stream holds the reserve, until a poll brings the usage.
+  leaving.abort();
+  await expect.poll(() => stage.consumed()).toEqual({ rpm: 2, tpm: 5010 });
+  stage.upstream.replyWith(json(responsesAnswer));
+  await expect
+    .poll(async () => {
+      expect((await stage.ask(`${RESPONSES}/resp_1`)).status).toBe(200);
+      return (await stage.consumed())["tpm"];
+    })
+    .toBe(107);
+});
+
+test("a background response that is asked for as a stream is settled at its end", async () => {
+  await startResponse();
+  stage.upstream.replyWith(stream(responsesEvents.slice(0, 2), { named: true }));
+  await (await stage.ask(`${RESPONSES}/resp_1?stream=true`)).text();
+  expect(await stage.consumed()).toEqual({ rpm: 2, tpm: 5010 });
+  stage.upstream.replyWith(stream(responsesEvents, { named: true }));
+  await (await stage.ask(`${RESPONSES}/resp_1?stream=true&starting_after=1`)).text();
+  expect(await stage.consumed()).toEqual({ rpm: 3, tpm: 107 });
 });

@@ -128,6 +128,18 @@ describeStores("background responses", (store) => {
     expect(await left(limiter)).toEqual([4000, 4000]);
   });
 
+  test("what a call holds is added to a response that was remembered before, once", async () => {
+    const { open } = await opened();
+    const limiter = await open();
+    const responses = new BackgroundResponses(limiter);
+    await responses.remember("resp_1", KEY, "team-a", "gpt-4", "https://api.test/v1", undefined);
+    await remember(limiter, await holds(limiter));
+    await remember(limiter, await holds(limiter, 100));
+    const found = (await responses.of("resp_1", KEY)) as Remembered;
+    await responses.settle("resp_1", found, { tpm: 1500 });
+    expect(await left(await open())).toEqual([8400, 8400]);
+  });
+
   test("a record that another program has damaged is no response", async () => {
     const { repository, open } = await opened();
     const limiter = await open();

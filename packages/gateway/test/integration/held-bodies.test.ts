@@ -2,6 +2,7 @@
 
 import { once } from "node:events";
 import { type ClientRequest, type IncomingMessage, request } from "node:http";
+import { connect } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { chatAnswer, chatEvents } from "@zae-limiter/test-support/llm/shapes.ts";
@@ -82,4 +83,31 @@ test.each([
   const answer = await fetch(url, { method: "POST", headers, body });
   expect(answer.status).toBe(400);
   expect(stage.upstream.arrived).toHaveLength(0);
+});
+
+test.each([
+  ["a body that is too long", 413, CHAT, "zael"],
+  ["a key that is not valid", 401, CHAT, "zael-unknown"],
+  ["a path that is refused", 404, "/v1/files", "zael"],
+])("a client that is still sending can read the answer to %s", async (_, status, path, key) => {
+  stage = await Stage.start({ bodyBytesMax: MEGABYTE });
+  const { hostname, port } = new URL(stage.gateway.url);
+  const socket = connect(Number(port), hostname);
+  const errors: Error[] = [];
+  socket.on("error", (error) => errors.push(error));
+  const own = key === "zael" ? stage.key : key;
+  const length = 8 * MEGABYTE;
+  socket.write(
+    `POST ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${own}\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`,
+  );
+  const [answer] = (await once(socket, "data")) as [Buffer];
+  expect(answer.toString()).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+  // A connection that was closed with the answer would be closed by now.
+  await (await fetch(`${stage.gateway.url}/healthz`)).text();
+  expect(socket.readableEnded).toBe(false);
+  const ended = once(socket, "end");
+  socket.write(Buffer.alloc(length, " "));
+  await ended;
+  expect(errors).toEqual([]);
 });

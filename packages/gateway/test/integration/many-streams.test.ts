@@ -122,9 +122,12 @@ function plansOf(): Plan[] {
   }));
 }
 
+/** More tokens than all calls can use. */
+const AMPLE = 1_000_000;
+
 describe("many streams", () => {
   for (const [name, capacity] of [
-    [`${CALLS} streams at once that all fit`, 1_000_000],
+    [`${CALLS} streams at once that all fit`, AMPLE],
     [`${CALLS} streams at once, some of them refused,`, 20 * CALLS],
   ] as const) {
     test(`${name} consume what the upstream generated, to the token`, async () => {
@@ -151,7 +154,8 @@ describe("many streams", () => {
       expect(CALLS - (rpm?.available ?? 0)).toBe(generator.answered);
       expect(used).toBeLessThanOrEqual(capacity + generator.debt);
       const refused = granted.filter((each) => !each).length;
-      if (capacity > used) expect(refused).toBe(0);
+      // Estimates of calls that run refuse others, also where less was used in the end.
+      if (capacity === AMPLE) expect(refused).toBe(0);
       else expect(refused).toBeGreaterThan(0);
     });
   }

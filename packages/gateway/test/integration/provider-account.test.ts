@@ -114,7 +114,7 @@ test("every answer, also a refusal, has the id that the access log has", async (
     await stage.ask("/v1/models"),
   ];
   const ids = answers.map(({ headers }) => headers.get("x-gateway-request-id") ?? "");
-  for (const id of ids) expect(id).toMatch(/^req_[\w-]{16}$/);
+  for (const id of ids) expect(id).toMatch(/^req_[\w-]{13,}$/);
   expect(new Set(ids).size).toBe(3);
 });
 

@@ -1,11 +1,6 @@
 /** Which headers pass the gateway, both ways. */
 
-import {
-  clientHeaders,
-  clientKey,
-  limitHeaders,
-  upstreamHeaders,
-} from "@zae-limiter/gateway/headers.ts";
+import * as headers from "@zae-limiter/gateway/headers.ts";
 import { checkUpstream } from "@zae-limiter/gateway/upstreams.ts";
 import { Limit } from "@zae-limiter/limiter/index.ts";
 import { expect, test } from "vitest";
@@ -15,6 +10,23 @@ const openai = checkUpstream({ url: "https://api.openai.com/v1" }, env, false);
 const anthropic = checkUpstream({ url: "https://api.anthropic.com/v1" }, env, false);
 const open = checkUpstream({ url: "https://api.openai.com/v1" }, {}, true);
 const keyless = checkUpstream({ url: "http://127.0.0.1:11434/v1", key: "none" }, {}, false);
+
+const { clientKey } = headers;
+
+/** Returns headers by their names, each of which may come once. */
+function byName(list: headers.HeaderList): Readonly<Record<string, string>> {
+  const pairs = list.flatMap((name, at) => (at % 2 === 0 ? [[name, list[at + 1]]] : []));
+  const found = Object.fromEntries(pairs) as Record<string, string>;
+  expect(Object.keys(found)).toHaveLength(pairs.length);
+  return found;
+}
+
+const upstreamHeaders = (...given: Parameters<typeof headers.upstreamHeaders>) =>
+  byName(headers.upstreamHeaders(...given));
+const clientHeaders = (...given: Parameters<typeof headers.clientHeaders>) =>
+  byName(headers.clientHeaders(...given));
+const limitHeaders = (...given: Parameters<typeof headers.limitHeaders>) =>
+  byName(headers.limitHeaders(...given));
 
 const NEVER_FORWARDED = {
   connection: "keep-alive",

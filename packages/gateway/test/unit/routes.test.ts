@@ -45,7 +45,7 @@ describe("calls that are counted", () => {
     expect(route("POST", "/openai/deployments/%zz/chat/completions")).toBe(400);
   });
 
-  test("counting tokens is one request, and models and responses are read by GET", () => {
+  test("counting tokens is one request, and models, responses and usage are read by GET", () => {
     expect(route("POST", "/v1/messages/count_tokens")).toMatchObject({ kind: "count" });
     expect(route("GET", "/v1/models")).toMatchObject({ kind: "models" });
     expect(route("GET", "/v1/models/meta%2Fllama")).toMatchObject({ model: "meta/llama" });
@@ -62,6 +62,9 @@ describe("calls that are counted", () => {
     });
     expect(route("DELETE", "/v1/responses/resp_1")).toBe(404);
     expect(route("DELETE", "/v1/models/ft:a")).toBe(405);
+    expect(route("GET", "/v1/usage")).toMatchObject({ kind: "usage" });
+    expect(route("POST", "/v1/usage")).toBe(405);
+    expect(route("GET", "/v1/usage/x")).toBe(404);
   });
 });
 

@@ -2,6 +2,7 @@
 
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import { Cancellation } from "@zae-limiter/gateway/cancellation.ts";
 import {
   UpstreamConnection,
   UpstreamFailure,
@@ -50,10 +51,10 @@ function connect(timeoutMs = 5000): UpstreamConnection {
 }
 
 function send(more: Partial<UpstreamRequest> = {}) {
-  const { signal } = new AbortController();
+  const stop = new Cancellation();
   const body = Buffer.from("{}");
-  const headers = { "content-length": "2" };
-  return connection.send({ method: "POST", path: "/x", headers, body, signal, ...more });
+  const headers = ["content-length", "2"];
+  return connection.send({ method: "POST", path: "/x", headers, body, stop, ...more });
 }
 
 /** Makes a request and reads its answer, so that its connection can be used again. */
@@ -152,11 +153,11 @@ test("a switch of protocols that was not asked for ends at once", async () => {
   await once(sockets[0] as Socket, "close");
 });
 
-test("an abort ends the request, and is no reason to send it again", async () => {
+test("a call that is stopped ends its request, and is no reason to send it again", async () => {
   await ask();
-  const leaving = new AbortController();
-  reply = () => leaving.abort();
-  await failureOf(send({ signal: leaving.signal }));
+  const stop = new Cancellation();
+  reply = () => stop.cancel();
+  await failureOf(send({ stop }));
   expect(arrivals).toHaveLength(2);
 });
 

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 
 const env = { OPENAI_API_KEY: "sk-1", TEAM_KEY: "sk-2" };
 
-const FIELDS = "url, models, api, key_env, key, aliases, max_output";
+const FIELDS = "url, models, api, key_env, key, aliases, max_output, prices";
 
 /** Returns what is said about a file that cannot be used. */
 function said(text: string, isOpen = false): string {
@@ -130,4 +130,18 @@ upstreams:
 test("an upstream without a key cannot also name the variable of a key", () => {
   const text = "upstreams: [{ url: https://api.openai.com/v1, key: none, key_env: TEAM_KEY }]";
   expect(said(text)).toContain("upstreams[0].key: expected key: none or key_env, not both");
+});
+
+test("prices of an upstream are read, for its host alone, and a wrong one is named", () => {
+  const [upstream] = parseUpstreams(
+    'upstreams: [{ url: "https://llm.example:8443/v1", key: none, prices: { "llama*": { free: true } } }]',
+    env,
+    false,
+  );
+  const price = { free: true };
+  expect(upstream?.prices).toEqual([{ model: "llama*", price, upstream: "llm.example:8443" }]);
+  const wrong =
+    "upstreams:\n  - url: https://llm.example/v1\n    key: none\n    prices:\n      gpt: { input: 1.5 }\n";
+  expect(said(wrong)).toMatch(/line 5: upstreams\[0\]\.prices\.gpt: expected dollars as text/);
+  expect(said(wrong.replace("gpt: { input: 1.5 }", "- gpt"))).toContain("expected { model:");
 });
