@@ -12,10 +12,10 @@ import {
   refused,
   TARGET_ARGUMENTS,
 } from "../store/consume.ts";
-import { STATUS_SHAPE, statusJson } from "../terminal/bars.ts";
+import { STATUS_SHAPE, shownName, statusJson } from "../terminal/bars.ts";
 import { interruptible } from "../terminal/interruption.ts";
 import { finiteOrNull } from "../terminal/json.ts";
-import { withThousands } from "../terminal/numbers.ts";
+import { shownAmount } from "../terminal/numbers.ts";
 import { fields } from "../terminal/table.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
@@ -81,6 +81,11 @@ function refusedResult(
   };
 }
 
+function leftText({ limitName, available, limit }: LimitStatus): string {
+  const [left, capacity] = [available, limit.capacity].map((each) => shownAmount(limitName, each));
+  return `${left} of ${capacity} left`;
+}
+
 function grantedText(
   { consume }: ConsumeOptions,
   statuses: readonly LimitStatus[],
@@ -92,12 +97,6 @@ function grantedText(
   const taken = new Set(consume.map(({ name }) => name));
   const rows = statuses
     .filter(({ limitName }) => taken.has(limitName))
-    .map(
-      ({ entityId, limitName, available, limit }) =>
-        [
-          `${entityId} ${limitName}`,
-          `${withThousands(available)} of ${withThousands(limit.capacity)} left`,
-        ] as const,
-    );
+    .map((status) => [`${status.entityId} ${shownName(status)}`, leftText(status)] as const);
   return `${head}\n${fields(rows, palette.faint)}`;
 }

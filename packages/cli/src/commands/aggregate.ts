@@ -5,6 +5,8 @@ import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import { WINDOW_TYPES } from "@zae-limiter/limiter/core/windows.ts";
 import { fileOf } from "@zae-limiter/limiter/repository/stores/sqlite.ts";
 import {
+  countsUsage,
+  placeName,
   type StoreLocation,
   traitsOf,
   urlOf,
@@ -31,8 +33,9 @@ export const aggregate = leaf<AggregateOptions>({
   summary: "counts usage from the stream of a table, until it is ended",
   details:
     "Several processes on one table share the work, and each continues where the last one stopped. " +
-    "It logs one JSON object per line. Ctrl-C ends it after the work in flight. On SQLite " +
-    "usage is counted by the limiter itself; there it archives audit events.",
+    "It logs one JSON object per line. Ctrl-C ends it after the work in flight. SQLite, PostgreSQL " +
+    "and Redis count usage themselves: there it archives audit events, and without --archive it " +
+    "says that it is not needed and ends.",
   options: [
     {
       flags: "--windows <types>",
@@ -94,11 +97,19 @@ async function follow(call: Call<AggregateOptions>, signal: AbortSignal) {
   const { options, terminal } = call;
   const { location, options: connection } = storePlace(options, terminal);
   refuseNothing(location);
-  const { runAggregatorAt } = await import("@zae-limiter/aws/aggregator/run.ts");
   const { parseWindows } = await import("@zae-limiter/aws/aggregator/window-list.ts");
+  const windows = parseWindows(options.windows);
+  if (countsUsage(location) && options.archive === undefined) {
+    const store = placeName(location);
+    call.note(
+      `Not needed: ${store} counts usage itself. With --archive, audit events are archived`,
+    );
+    return { code: EXIT.ok };
+  }
+  const { runAggregatorAt } = await import("@zae-limiter/aws/aggregator/run.ts");
   const { archive, retentionDays, leaseSeconds, batchSize, reportSeconds, logLevel } = options;
   await runAggregatorAt(location, {
-    windows: parseWindows(options.windows),
+    windows,
     ...defined({ retentionDays, leaseSeconds, batchSize, reportSeconds, logLevel, archive }),
     batchMs: Math.round(options.batchSeconds * 1000),
     write: terminal.out,

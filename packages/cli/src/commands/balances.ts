@@ -5,7 +5,7 @@ import type { BucketOperationResult } from "@zae-limiter/limiter/buckets/balance
 import { show } from "@zae-limiter/limiter/domain/check.ts";
 import { leaf, type OptionSpec, type Result, UsageError } from "../frame/command.ts";
 import { PRINCIPAL_OPTION, type PrincipalOptions, principalOf } from "../store/principal.ts";
-import { withThousands } from "../terminal/numbers.ts";
+import { shownAmount } from "../terminal/numbers.ts";
 
 const ID = { name: "<id>", text: "the entity" } as const;
 const RESOURCE_OPTION: OptionSpec = {
@@ -41,7 +41,7 @@ export const resetBalances = leaf<OperationOptions & { limit: readonly string[] 
     const { limit } = options;
     const { buckets } = await open();
     const request = { ...targetOf(id, options), ...(limit.length === 0 ? {} : { limits: limit }) };
-    return shown("Reset", await buckets.reset(request));
+    return shown("Reset", "reset", await buckets.reset(request));
   },
 });
 
@@ -52,7 +52,7 @@ export const topUpBalances = leaf<OperationOptions & { add: readonly string[] }>
   options: [
     RESOURCE_OPTION,
     {
-      flags: "--add <limit:amount>",
+      flags: "-a, --add <limit:amount>",
       text: "whole tokens for a limit; repeatable",
       required: true,
       repeat: true,
@@ -67,7 +67,7 @@ export const topUpBalances = leaf<OperationOptions & { add: readonly string[] }>
     const amounts = Object.fromEntries(options.add.map(addition));
     const { buckets } = await open();
     const request = { ...targetOf(id, options), amounts };
-    return shown("Topped up", await buckets.topUp(request));
+    return shown("Topped up", "add", await buckets.topUp(request));
   },
 });
 
@@ -84,14 +84,14 @@ function addition(text: string): readonly [string, number] {
   return [name, Number(digits)];
 }
 
-function shown(done: string, result: BucketOperationResult): Result {
+function shown(done: string, verb: "reset" | "add", result: BucketOperationResult): Result {
   const { entityId, resource, shards, amounts } = result;
   return {
     json: () => ({ entity_id: entityId, resource, shards, amounts: { ...amounts } }),
     text: () => {
-      if (shards === 0) return `${entityId} has no bucket for ${resource}: nothing to add`;
+      if (shards === 0) return `${entityId} has no bucket for ${resource}: nothing to ${verb}`;
       const lines = Object.entries(amounts).map(
-        ([name, added]) => `  ${name}: +${withThousands(added)}`,
+        ([name, added]) => `  ${name}: +${shownAmount(name, added)}`,
       );
       return [`${done} ${entityId} on ${resource}:`, ...lines].join("\n");
     },

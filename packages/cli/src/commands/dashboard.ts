@@ -13,7 +13,7 @@ export const dashboard = leaf<Options>({
   summary: "a page in the browser: buckets, limits, usage, audit",
   details:
     "Prints an address with a random token and opens it. Ctrl-C ends it, with 130. Changes are " +
-    "written to the audit log with the name of the user, or with --principal. An address that " +
+    "written to the audit log with --principal. An address that " +
     "other machines reach needs --token. With --json, one object with the address.",
   options: [
     ...DASHBOARD_OPTIONS,

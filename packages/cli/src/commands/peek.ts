@@ -1,15 +1,20 @@
 /** `peek`: what is left of the limits of an entity. It consumes nothing. */
 
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
+import { systemClock } from "@zae-limiter/limiter/base/time.ts";
 import { leaf } from "../frame/command.ts";
 import { CALL_LIMITS_OPTION, callLimits, TARGET_ARGUMENTS } from "../store/consume.ts";
 import { bars, STATUS_SHAPE, statusJson } from "../terminal/bars.ts";
+import { forecastLines } from "../terminal/forecast.ts";
 import { stateText } from "../terminal/level-text.ts";
 
 export const peek = leaf<{ limit: readonly string[] }>({
   name: "peek",
   summary: "shows what is left, and consumes nothing",
-  details: "The limits that apply to the entity, then those of the parents it cascades to.",
+  details:
+    "The limits that apply to the entity, then those of the parents it cascades to. Limits over " +
+    "all resources are named @all/rpm. Where a quota is empty before its reset if it is used as " +
+    "fast as in its period until now, a line says when.",
   arguments: TARGET_ARGUMENTS,
   options: [CALL_LIMITS_OPTION],
   store: "read",
@@ -25,7 +30,7 @@ export const peek = leaf<{ limit: readonly string[] }>({
     const overrides = callLimits(options);
     const repo = await open();
     const { state, level = null } = await repo.limits.state({ entityId, resource });
-    const limiter = new RateLimiter(repo);
+    const limiter = new RateLimiter(repo, { totals: true });
     // A resource that is switched off has balances that cannot be used.
     const statuses =
       state === "disabled" ? [] : await limiter.status({ entityId, resource, ...overrides });
@@ -39,7 +44,9 @@ export const peek = leaf<{ limit: readonly string[] }>({
       }),
       text: () => {
         const lines = level === null ? [] : [`${resource} is ${stateText(state)} (by ${level})`];
-        return [...lines, ...(statuses.length === 0 ? [] : [bars(statuses, terminal)])].join("\n");
+        const drawn = statuses.length === 0 ? [] : [bars(statuses, terminal)];
+        const forecasts = forecastLines(statuses, (terminal.clock ?? systemClock)());
+        return [...lines, ...drawn, ...forecasts].join("\n");
       },
     };
   },

@@ -53,7 +53,7 @@ async function follow(call: Call<WatchOptions>, signal: AbortSignal) {
   const [entityId = "", resource = ""] = args;
   const request = { entityId, resource, ...callLimits(options) };
   const repository = await open();
-  const limiter = new RateLimiter(repository);
+  const limiter = new RateLimiter(repository, { totals: true });
   const screen = new Screen(call);
   const { count = Number.POSITIVE_INFINITY } = options;
   try {

@@ -36,6 +36,8 @@ const NEWS_MAX = 6;
 const STORED_FOR = {
   entity: "this entity, this resource",
   entity_default: "this entity, any resource",
+  parent: "children of the parent, this resource",
+  parent_default: "children of the parent, any resource",
   resource: "the resource",
   system: "the system",
 } as const;

@@ -1,6 +1,8 @@
 /** Runs one command: gives it what it needs, prints its result, closes what it opened. */
 
+import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import type { OpenStores } from "../store/open-store.ts";
+import { defaultPrincipal, PRINCIPAL_OPTION, type PrincipalOptions } from "../store/principal.ts";
 import type { StoreOptions } from "../store/store-options.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import type { Access, Call, Finished, Leaf, Result } from "./command.ts";
@@ -32,7 +34,9 @@ export async function callLeaf(
       import("../store/store-options.ts"),
       import("../store/open-store.ts"),
     ]);
-    stores = new OpenStores(storePlace(options, terminal), note);
+    const place = storePlace(options, terminal);
+    if (place.remark !== undefined) note(place.remark);
+    stores = new OpenStores(place, note);
     return stores;
   };
   const accessOf = (access: Access | undefined): Access => access ?? leaf.store ?? "read";
@@ -55,7 +59,7 @@ export async function callLeaf(
   };
   try {
     const result = await finishing(
-      () => leaf.run(call),
+      () => leaf.run({ ...call, options: withPrincipal(leaf, options, terminal) as never }),
       async () => {
         lines.clear();
         await stores?.close();
@@ -65,6 +69,16 @@ export async function callLeaf(
   } catch (error) {
     return report(error, path, options, terminal);
   }
+}
+
+/** Names the author of a change, where the command makes one and its line does not say. */
+function withPrincipal(
+  leaf: Leaf,
+  options: CommonOptions & PrincipalOptions,
+  { env }: Terminal,
+): PrincipalOptions {
+  if (options.principal !== undefined || !leaf.options?.includes(PRINCIPAL_OPTION)) return options;
+  return { ...options, ...defined({ principal: defaultPrincipal(env) }) };
 }
 
 /** Reports an error; returns its exit code. */

@@ -10,6 +10,6 @@ export const EXIT = {
   limitExceeded: 3,
   /** The store does not answer. */
   unavailable: 4,
-  /** The stored limits differ from those in the file. */
+  /** Two sides differ: stored limits and their file, or the two stores of a copy. */
   drift: 5,
 } as const;

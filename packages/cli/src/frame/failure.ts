@@ -32,7 +32,10 @@ export function failureOf(error: unknown, options: StoreOptions = {}): Failure {
     return { exitCode: error.exitCode, code: "INTERRUPTED", line: undefined };
   }
   if (error instanceof UsageError) return failure(EXIT.usage, "USAGE", error.message);
-  if (error instanceof CommandFailure) return failure(error.exitCode, "FAILED", error.message);
+  if (error instanceof CommandFailure) {
+    const code = error.cause instanceof ZaeLimiterError ? error.cause.code : "FAILED";
+    return failure(error.exitCode, code, error.message);
+  }
   if (error instanceof ZaeLimiterError) {
     return failure(exitCodeOf(error), error.code, advised(error, options));
   }
@@ -59,7 +62,9 @@ function advised(error: ZaeLimiterError, options: StoreOptions): string {
     return `There is no namespace "${name}". Register it with: ${command}`;
   }
   if (error instanceof InfrastructureNotFoundError) {
-    return missingTable(error.stackName, options);
+    // A schema on PostgreSQL is created in other ways, which the message has.
+    const isTable = error.message === new InfrastructureNotFoundError(error.stackName).message;
+    return isTable ? missingTable(error.stackName, options) : error.message;
   }
   if (error instanceof EntityExistsError) {
     const command = namespaceHint(["entity", "show", error.entityId], options);

@@ -1,7 +1,10 @@
 /** Commands that messages suggest, with the options that lead to the store the user named. */
 
 import { tableOf } from "@zae-limiter/limiter/repository/stores/dynamodb.ts";
-import { parseStoreUrl } from "@zae-limiter/limiter/repository/stores/stores.ts";
+import {
+  parseStoreUrl,
+  withoutCredentials,
+} from "@zae-limiter/limiter/repository/stores/stores.ts";
 import type { StoreOptions } from "../store/store-options.ts";
 
 /** A stack on AWS, as the options of the `stack` commands name it. */
@@ -21,10 +24,11 @@ export function namespaceHint(words: readonly string[], options: StoreOptions): 
 
 /** Returns a command for the same store as `options`, without a namespace. */
 export function storeHint(words: readonly string[], options: StoreOptions): string {
-  const { url, name, region, endpointUrl } = options;
+  const { url, table, name, region, endpointUrl } = options;
   const flags = [
-    ...flag("--url", url),
-    ...flag("--name", name),
+    // A message may end in a log, which must not have the password.
+    ...flag("--url", url && withoutCredentials(url)),
+    ...flag("--table", table ?? name),
     ...flag("--region", region),
     ...flag("--endpoint-url", endpointUrl),
   ];

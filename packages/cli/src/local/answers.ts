@@ -1,14 +1,14 @@
 /** Whether something answers, and whether a port is free. */
 
 import { once } from "node:events";
-import { createServer } from "node:net";
+import { connect, createServer } from "node:net";
 import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 import { CommandFailure } from "../frame/command.ts";
 
 const ANSWER_MS = 2000;
 
 /** Returns whether a server answers; a refusal of the unsigned request counts as an answer. */
-export async function answers(endpoint: string, timer: Timer): Promise<boolean> {
+export async function respondsTo(endpoint: string, timer: Timer): Promise<boolean> {
   const done = new AbortController();
   const tooLate = new AbortController();
   void timer.sleep(ANSWER_MS, done.signal).then(() => tooLate.abort());
@@ -19,6 +19,28 @@ export async function answers(endpoint: string, timer: Timer): Promise<boolean> 
   } catch {
     return false;
   } finally {
+    done.abort();
+  }
+}
+
+/** Returns whether a server on the loopback answers these first words as expected. */
+export async function says(
+  port: number,
+  words: string | Buffer,
+  expected: RegExp,
+  timer: Timer,
+): Promise<boolean> {
+  const done = new AbortController();
+  const socket = connect(port, "127.0.0.1");
+  void timer.sleep(ANSWER_MS, done.signal).then(() => socket.destroy());
+  try {
+    return await new Promise((resolve) => {
+      socket.on("connect", () => socket.write(words));
+      socket.on("data", (data) => resolve(expected.test(data.toString("latin1"))));
+      socket.on("error", () => resolve(false)).on("close", () => resolve(false));
+    });
+  } finally {
+    socket.destroy();
     done.abort();
   }
 }

@@ -38,6 +38,7 @@ export async function startInBackground(
   args: readonly string[],
   log: string,
   cwd: string,
+  owner: { readonly uid?: number; readonly gid?: number } = {},
 ): Promise<BackgroundProcess> {
   const file = openSync(log, "a", PRIVATE);
   try {
@@ -46,6 +47,7 @@ export async function startInBackground(
       detached: true,
       stdio: ["ignore", file, file],
       windowsHide: true,
+      ...owner,
     });
     await once(child, "spawn");
     child.unref();
@@ -73,9 +75,13 @@ export function isRunning({ pid, stamp, words = [] }: BackgroundProcess): boolea
   return line === undefined || words.every((word) => line.includes(word));
 }
 
-/** Ends a process, at first with SIGTERM; one that is gone is left alone. */
-export async function stop(background: BackgroundProcess, timer: Timer): Promise<void> {
-  await end(background, "SIGTERM", timer);
+/** Ends a process, at first with a signal that it can act on; one that is gone is left alone. */
+export async function stop(
+  background: BackgroundProcess,
+  timer: Timer,
+  signal: NodeJS.Signals = "SIGTERM",
+): Promise<void> {
+  await end(background, signal, timer);
   await kill(background, timer);
 }
 

@@ -1,7 +1,7 @@
-/** The folder with the state and the logs of a local DynamoDB, between two commands. */
+/** The folder with the state, the logs and the data of a local store, between two commands. */
 
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { CommandFailure } from "../frame/command.ts";
 import { type BackgroundProcess, isRunning } from "./background-process.ts";
 import { type LocalState, readState } from "./local-state.ts";
@@ -25,6 +25,11 @@ export class LocalFolder {
 
   get aggregatorLog(): string {
     return join(this.path, "aggregator.log");
+  }
+
+  /** Returns the folder of the data that a store keeps from one start to the next. */
+  dataOf(store: string): string {
+    return join(this.path, store);
   }
 
   read(): LocalState | undefined {
@@ -51,13 +56,14 @@ export class LocalFolder {
     rmSync(this.#state, { force: true });
   }
 
-  /** Starts new logs for a new local DynamoDB. */
+  /** Starts new logs for a new server. */
   renewLogs(): void {
     for (const log of [this.engineLog, this.aggregatorLog]) rmSync(log, { force: true });
   }
 
   /** Runs the work while no other command starts or stops something here. */
   async exclusively<T>(self: BackgroundProcess, work: () => Promise<T>): Promise<T> {
+    mkdirSync(dirname(this.path), { recursive: true });
     mkdirSync(this.path, { recursive: true, mode: PRIVATE_FOLDER });
     this.#lock(self);
     try {

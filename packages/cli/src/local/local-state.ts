@@ -7,33 +7,33 @@ import { isPlainObject, show } from "@zae-limiter/limiter/domain/check.ts";
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { checkNamespace, checkStackName } from "@zae-limiter/limiter/domain/names.ts";
 import type { BackgroundProcess } from "./background-process.ts";
+import type { LocalStore, StorePlace } from "./stores/store.ts";
+import { ENGINE_NAMES, storeByName, storeNameOf } from "./stores/stores.ts";
 
 const PORT_MAX = 65_535;
 const PID_MAX = 2 ** 31;
-const ENGINES = ["dynoxide", "dynamodb-local"] as const;
 
-export interface LocalState {
+export interface LocalState extends StorePlace {
   readonly engine: string;
   readonly process: BackgroundProcess;
-  readonly port: number;
-  readonly table: string;
-  readonly namespace: string;
   readonly aggregator?: BackgroundProcess;
 }
 
 /** Checks what was read, and adds the words that the processes must have been started with. */
 export function readState(value: unknown): LocalState {
   const fields = objectIn("state", value);
-  const engine = ENGINES.find((name) => name === fields.engine);
-  if (engine === undefined) throw refusal("engine", fields.engine, `one of ${ENGINES.join(", ")}`);
+  const engine = ENGINE_NAMES.find((name) => name === fields.engine);
+  if (engine === undefined) {
+    throw refusal("engine", fields.engine, `one of ${ENGINE_NAMES.join(", ")}`);
+  }
   const place = {
+    engine,
     port: wholeNumberIn("port", fields.port, 1, PORT_MAX),
-    table: checkStackName(fields.table),
+    ...(storeOf({ engine }).hasTables ? { table: checkStackName(fields.table) } : {}),
     namespace: checkNamespace(fields.namespace),
   };
   const aggregator = fields.aggregator;
   return {
-    engine,
     ...place,
     process: processIn("process", fields.process, [String(place.port)]),
     ...(aggregator === undefined
@@ -42,15 +42,18 @@ export function readState(value: unknown): LocalState {
   };
 }
 
-export function endpointOf({ port }: Pick<LocalState, "port">): string {
-  return `http://127.0.0.1:${port}`;
+/** Returns the kind of store that runs. */
+export function storeOf({ engine }: Pick<LocalState, "engine">): LocalStore {
+  return storeByName(storeNameOf(engine));
+}
+
+export function endpointOf(state: Pick<LocalState, "engine" | "port">): string {
+  return storeOf(state).endpoint(state.port);
 }
 
 /** Returns the address that `ZAEL_URL` takes. */
-export function urlOf(state: Pick<LocalState, "port" | "table" | "namespace">): string {
-  const { table, namespace } = state;
-  const tenant = namespace === "default" ? "" : `&namespace=${encodeURIComponent(namespace)}`;
-  return `dynamodb://${table}?endpoint=${endpointOf(state)}${tenant}`;
+export function urlOf(state: StorePlace & Pick<LocalState, "engine">): string {
+  return storeOf(state).url(state);
 }
 
 function processIn(field: string, value: unknown, words: readonly string[]): BackgroundProcess {

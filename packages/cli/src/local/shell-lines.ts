@@ -1,18 +1,24 @@
 /** Variables in the words of a shell. */
 
-import { endpointOf, type LocalState, urlOf } from "./local-state.ts";
+import { type LocalState, storeOf, urlOf } from "./local-state.ts";
+import { storeByName } from "./stores/stores.ts";
 
 /** A shell by the name that users give it; `eval` is what the reference calls the first. */
 export const SHELLS = ["bash", "zsh", "eval", "fish", "powershell", "direnv"] as const;
 export type Shell = (typeof SHELLS)[number];
 
-/** Variables that lead programs to the local DynamoDB. The table is known only while it runs. */
+/**
+ * Variables that lead programs to a local store. What does not run is taken for a DynamoDB whose
+ * table is not known; the AWS SDK finds only that kind of store by the environment.
+ */
 export function variablesOf(
   port: number,
   state: LocalState | undefined,
 ): Readonly<Record<string, string>> {
+  const address = state === undefined ? undefined : { ZAEL_URL: urlOf(state) };
+  if (state !== undefined && !storeOf(state).hasTables) return { ...address };
   return {
-    AWS_ENDPOINT_URL: endpointOf({ port }),
+    AWS_ENDPOINT_URL: storeByName("dynamodb").endpoint(port),
     AWS_ACCESS_KEY_ID: "test",
     AWS_SECRET_ACCESS_KEY: "test",
     // Empty is the same as absent: a real token does not go to whatever listens there.
@@ -20,7 +26,7 @@ export function variablesOf(
     // The AWS SDK for JavaScript reads the first, and the one for Python the second.
     AWS_REGION: "us-east-1",
     AWS_DEFAULT_REGION: "us-east-1",
-    ...(state === undefined ? {} : { ZAEL_URL: urlOf(state) }),
+    ...address,
   };
 }
 

@@ -1,11 +1,10 @@
-/** Starts the parts of `local up`: the server, its table, the aggregator. */
+/** Starts the parts of `local up`: the server, what is created in it, the aggregator. */
 
 import { fileURLToPath } from "node:url";
-import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { CommandFailure } from "../frame/command.ts";
 import { REGISTRY } from "../frame/registry.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { answers, freePort } from "./answers.ts";
+import { freePort } from "./answers.ts";
 import {
   type BackgroundProcess,
   isRunning,
@@ -13,26 +12,22 @@ import {
   startInBackground,
   stop,
 } from "./background-process.ts";
-import type { Engine } from "./engine.ts";
 import type { LocalFolder } from "./local-folder.ts";
-import { endpointOf, type LocalState, urlOf } from "./local-state.ts";
+import { type LocalState, storeOf, urlOf } from "./local-state.ts";
 import { lastLines } from "./log-tail.ts";
+import type { Engine, Owner, StorePlace } from "./stores/store.ts";
+import { storeNameOf } from "./stores/stores.ts";
 
 const START_MS = 30_000;
 const POLL_MS = 50;
-/** A server that has just started is slow at first. */
-const TIMEOUT_MS = 20_000;
 const AGGREGATE = "aggregate";
 /** This program, as it is installed: in a bundle, and as a source file. */
 const PROGRAM = fileURLToPath(
   new URL(import.meta.url.includes("/chunks/") ? "../cli/main.js" : "../main.js", import.meta.url),
 );
 
-interface UpRequest {
+interface UpRequest extends StorePlace {
   readonly engine: Engine;
-  readonly port: number;
-  readonly table: string;
-  readonly namespace: string;
   readonly aggregator: boolean;
 }
 
@@ -47,19 +42,27 @@ interface UpPlace {
 /** Starts everything or nothing: if one part fails, the others are stopped again. */
 export async function startAll(request: UpRequest, place: UpPlace): Promise<LocalState> {
   const { folder, terminal, progress } = place;
-  const { engine, table, namespace } = request;
+  const { engine, aggregator: aggregates, ...wanted } = request;
   const port = await freePort(request.port);
   folder.renewLogs();
   progress(`Starting ${engine.name}`);
-  const engineProcess = await start(engine.command, engine.args(port), folder.engineLog, folder);
-  let state: LocalState = { engine: engine.name, process: engineProcess, port, table, namespace };
+  const data = folder.dataOf(storeNameOf(engine.name));
+  await engine.prepare?.(data, place.signal);
+  const engineProcess = await start(
+    engine.command,
+    engine.args(port, data),
+    folder.engineLog,
+    folder,
+    engine.owner,
+  );
+  let state: LocalState = { ...wanted, engine: engine.name, process: engineProcess, port };
   try {
     // Written before anything can fail, so that `down` finds the process in any case.
     folder.write(state);
     await untilItAnswers(state, place);
-    progress(`Creating the table ${table}`);
-    await makeTable(state);
-    if (request.aggregator && canAggregate()) {
+    progress(state.table === undefined ? "Migrating" : `Creating the table ${state.table}`);
+    await storeOf(state).create(state);
+    if (aggregates && storeOf(state).hasTables && canAggregate()) {
       const args = [PROGRAM, AGGREGATE, "--url", urlOf(state)];
       const aggregator = await start(process.execPath, args, folder.aggregatorLog, folder);
       state = { ...state, aggregator };
@@ -81,7 +84,7 @@ export async function stopAll(
 ): Promise<void> {
   const endAggregator = isRunning(state.process) ? stop : kill;
   if (state.aggregator !== undefined) await endAggregator(state.aggregator, timer);
-  await stop(state.process, timer);
+  await stop(state.process, timer, storeOf(state).stopSignal);
   folder.forget();
 }
 
@@ -90,9 +93,10 @@ async function start(
   args: readonly string[],
   log: string,
   folder: LocalFolder,
+  owner?: Owner,
 ): Promise<BackgroundProcess> {
   try {
-    return await startInBackground(command, args, log, folder.path);
+    return await startInBackground(command, args, log, folder.path, owner);
   } catch (error) {
     const { message } = error as Error;
     throw new CommandFailure(`${command} cannot be started: ${message}`, 1, { cause: error });
@@ -103,7 +107,7 @@ async function untilItAnswers(state: LocalState, place: UpPlace): Promise<void> 
   const { folder, signal, terminal } = place;
   const { timer } = terminal;
   const startedMs = timer.nowMs();
-  while (!(await answers(endpointOf(state), timer))) {
+  while (!(await storeOf(state).answers(state.port, timer))) {
     if (signal.aborted) throw signal.reason;
     if (!isRunning(state.process)) throw failedWith(`${state.engine} ended at once`, folder);
     if (timer.nowMs() - startedMs > START_MS) {
@@ -118,15 +122,6 @@ async function untilItAnswers(state: LocalState, place: UpPlace): Promise<void> 
 function failedWith(what: string, folder: LocalFolder): CommandFailure {
   const said = lastLines(folder.engineLog, 10).join(" | ");
   return new CommandFailure(said === "" ? what : `${what}; its last output: ${said}`);
-}
-
-async function makeTable(state: LocalState): Promise<void> {
-  const repo = await Repository.createTable(state.table, {
-    endpoint: endpointOf(state),
-    namespace: state.namespace,
-    timeoutMs: TIMEOUT_MS,
-  });
-  await repo.close();
 }
 
 /** Whether this program has the command that aggregates. */

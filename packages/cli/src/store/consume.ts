@@ -5,8 +5,9 @@ import type { Decision, Refusal } from "@zae-limiter/limiter/acquire/decision.ts
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import type { LimitStatus } from "@zae-limiter/limiter/domain/limit-status.ts";
 import { type Call, type OptionSpec, UsageError } from "../frame/command.ts";
+import { shownName } from "../terminal/bars.ts";
 import { parseLimits } from "../terminal/limit-text.ts";
-import { decimalNumber, duration, withThousands } from "../terminal/numbers.ts";
+import { decimalNumber, duration, shownAmount } from "../terminal/numbers.ts";
 
 const WAIT_SECONDS_MAX = 86_400;
 
@@ -56,7 +57,8 @@ export async function decide(
   signal: AbortSignal,
 ): Promise<Decision> {
   const request = requestOf(args, options, signal);
-  const limiter = new RateLimiter(await open(request.limits === undefined ? "change" : "write"));
+  const repository = await open(request.limits === undefined ? "change" : "write");
+  const limiter = new RateLimiter(repository, { totals: true });
   if (options.wait > 0) progress(`Waiting for up to ${duration(options.wait)} …`);
   return limiter.tryAcquire(request);
 }
@@ -85,7 +87,7 @@ export function callLimits({ limit }: { readonly limit: readonly string[] }) {
 
 /** Returns `1 rpm, 500 tpm`. */
 export function amountsText(amounts: readonly Amount[]): string {
-  return amounts.map(({ name, tokens }) => `${withThousands(tokens)} ${name}`).join(", ");
+  return amounts.map(({ name, tokens }) => `${shownAmount(name, tokens)} ${name}`).join(", ");
 }
 
 function parseAmount(text: string): Amount {
@@ -107,10 +109,10 @@ export interface Refused {
 
 export function refused({ violations, retryAfterSeconds, statuses }: Refusal): Refused {
   const missing = violations
-    .map(
-      ({ entityId, limitName, available, requested }) =>
-        `${entityId} needs ${withThousands(requested)} ${limitName}, has ${withThousands(available)}`,
-    )
+    .map((status) => {
+      const needed = `${shownAmount(status.limitName, status.requested)} ${shownName(status)}`;
+      return `${status.entityId} needs ${needed}, has ${shownAmount(status.limitName, status.available)}`;
+    })
     .join("; ");
   const advice = Number.isFinite(retryAfterSeconds)
     ? `try again in ${duration(retryAfterSeconds)}`

@@ -10,11 +10,12 @@ import {
   statSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { openAsItIs, type StoreAsItIs } from "@zae-limiter/limiter/repository/store-as-it-is.ts";
 import { fileOf } from "@zae-limiter/limiter/repository/stores/sqlite.ts";
 import {
+  DEFAULT_URL,
   placeName,
   type StoreLocation,
   traitsOf,
@@ -23,10 +24,13 @@ import {
 import { type Access, CommandFailure } from "../frame/command.ts";
 import type { StorePlace } from "./store-options.ts";
 
+const DEFAULT_PATH = DEFAULT_URL.slice("sqlite:".length);
+
 export class OpenStores {
   readonly #place: StorePlace;
   readonly #note: (text: string) => void;
   readonly #opened: { close(): Promise<void> }[] = [];
+  #hasNoted = false;
 
   constructor(place: StorePlace, note: (text: string) => void) {
     this.#place = place;
@@ -44,6 +48,7 @@ export class OpenStores {
     const missing = isMissing(location) || !traitsOf(location).isShared;
     if (access === "write" && missing) return asItIs(await this.#prepared());
     if (missing) return this.#nothing();
+    this.#noteOther();
     const readable = access === "read" ? this.#readable(location) : location;
     return this.#keep(await openAsItIs(readable, options));
   }
@@ -63,19 +68,43 @@ export class OpenStores {
 
   async #prepared(): Promise<Repository> {
     const { location, namespace, options } = this.#place;
-    return this.#keep(await Repository.open(urlOf(location), { ...options, namespace }));
+    // An address that was given names the store; the default depends on the folder.
+    const isNew = fileOf(location)?.path === DEFAULT_PATH && isMissing(location);
+    const opened = this.#keep(await Repository.open(urlOf(location), { ...options, namespace }));
+    if (isNew) this.#note(`Created the store ${resolve(DEFAULT_PATH)}`);
+    this.#noteOther();
+    return opened;
   }
 
   /** Opens an empty store, which answers every question about a file that does not exist. */
   async #nothing(): Promise<StoreAsItIs> {
     const { location, namespace, options } = this.#place;
     if (isMissing(location)) this.#note(`Nothing is stored in ${placeName(location)} yet`);
+    this.#noteOther();
     return asItIs(this.#keep(await Repository.open("memory:", { ...options, namespace })));
+  }
+
+  /** Names the store of this folder where a folder above has one, too. */
+  #noteOther(): void {
+    const path = fileOf(this.#place.location)?.path;
+    const other = path === DEFAULT_PATH ? storeAbove(process.cwd()) : undefined;
+    if (other === undefined || this.#hasNoted) return;
+    this.#hasNoted = true;
+    this.#note(`The store is ${resolve(DEFAULT_PATH)}; there is another: --url sqlite:${other}`);
   }
 
   #keep<T extends { close(): Promise<void> }>(opened: T): T {
     this.#opened.push(opened);
     return opened;
+  }
+}
+
+/** Returns the default store of the nearest folder above that has one. */
+function storeAbove(folder: string): string | undefined {
+  for (let at = dirname(folder); ; at = dirname(at)) {
+    const path = join(at, DEFAULT_PATH);
+    if (statSync(path, { throwIfNoEntry: false }) !== undefined) return path;
+    if (at === dirname(at)) return undefined;
   }
 }
 

@@ -1,5 +1,6 @@
 /** The options that name a store, and the place they mean. */
 
+import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import {
   checkNamespace,
   checkStackName,
@@ -16,10 +17,11 @@ import {
 import {
   DEFAULT_URL,
   parseStoreUrl,
+  placeName,
   STORES,
   type StoreLocation,
 } from "@zae-limiter/limiter/repository/stores/stores.ts";
-import { type OptionSpec, UsageError } from "../frame/command.ts";
+import { CommandFailure, type OptionSpec, UsageError } from "../frame/command.ts";
 import { decimalNumber } from "../terminal/numbers.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
@@ -28,6 +30,8 @@ const TIMEOUT_SECONDS = 10;
 
 export interface StoreOptions {
   readonly url?: string;
+  readonly table?: string;
+  /** An earlier spelling of `table`. */
   readonly name?: string;
   readonly region?: string;
   readonly endpointUrl?: string;
@@ -47,7 +51,9 @@ export const STORE_OPTIONS: readonly OptionSpec[] = [
     flags: "--url <url>",
     text: `store: ${storeForms().join(", ")} (ZAEL_URL)`,
   },
-  ...STACK_OPTIONS,
+  { flags: "--table <name>", text: "table on DynamoDB (ZAEL_STACK, else zae-limiter)" },
+  { flags: "-n, --name <name>", text: "an earlier spelling of --table" },
+  ...STACK_OPTIONS.slice(1),
   {
     flags: "--timeout <seconds>",
     text: "how long the store may take to answer",
@@ -75,10 +81,12 @@ export interface StorePlace {
   readonly location: StoreLocation;
   readonly namespace: string;
   readonly options: DynamoOptions;
+  /** Explanation of an option that its author may mean otherwise. */
+  readonly remark?: string;
 }
 
 /**
- * Returns the store of `--url`, of `--name`, `--region` and `--endpoint-url`, of `ZAEL_URL`, of
+ * Returns the store of `--url`, of `--table`, `--region` and `--endpoint-url`, of `ZAEL_URL`, of
  * `ZAEL_STACK`, or the file in this folder.
  */
 export function storePlace(options: StoreOptions, terminal: Terminal): StorePlace {
@@ -93,13 +101,27 @@ export function storePlace(options: StoreOptions, terminal: Terminal): StorePlac
       timeoutMs: Math.ceil((options.timeout ?? TIMEOUT_SECONDS) * 1000),
       ...(clock === undefined ? {} : { clock }),
     },
+    ...defined({ remark: remarkOn(options, env) }),
   };
 }
 
+/** Explains `--name` where nothing else says that the store is a table. */
+function remarkOn(options: StoreOptions, env: Terminal["env"]): string | undefined {
+  const { table, name, region, endpointUrl } = options;
+  if (name === undefined || table !== undefined) return undefined;
+  const elsewhere = locate({}, env);
+  const others = [region, endpointUrl, tableOf(elsewhere)];
+  if (others.some((other) => other !== undefined)) return undefined;
+  const meant = `the table ${name} on DynamoDB, not ${placeName(elsewhere)}`;
+  return `--name means --table: ${meant}. A name for people is --display-name`;
+}
+
 function locate(options: StoreOptions, env: Terminal["env"]): StoreLocation {
-  const { url, name, region } = options;
+  const { url, region } = options;
+  const name = tableIn(options);
   if (url !== undefined && name !== undefined) {
-    throw new UsageError("--url and --name both name a store; give one of them");
+    const other = options.table === undefined ? "--name" : "--table";
+    throw new UsageError(`--url and ${other} both name a store; give one of them`);
   }
   const given = url ?? present(env.ZAEL_URL);
   const base = given === undefined ? undefined : parseStoreUrl(given);
@@ -116,6 +138,14 @@ function locate(options: StoreOptions, env: Terminal["env"]): StoreLocation {
   return onTable(table, { name, region, endpoint }, stack ?? DEFAULT_STACK);
 }
 
+/** Returns the table that the options name by either spelling. */
+export function tableIn({ table, name }: StoreOptions): string | undefined {
+  if (table !== undefined && name !== undefined && table !== name) {
+    throw new UsageError("--table and --name both name a table; give one of them");
+  }
+  return table ?? name;
+}
+
 /** Returns the stack that is named, else the one in the environment, else the default one. */
 export function stackNameOf(given: string | undefined, env: Terminal["env"]): string {
   return checkStackName(given ?? present(env.ZAEL_STACK) ?? DEFAULT_STACK);
@@ -127,11 +157,20 @@ function onTable(
   options: { name: string | undefined; region: string | undefined; endpoint: string | undefined },
   fallback: string,
 ): StoreLocation {
-  return tableAt(checkStackName(options.name ?? address?.table ?? fallback), {
+  return tableAt(checkTable(options.name ?? address?.table ?? fallback), {
     region: options.region ?? address?.region,
     endpoint: options.endpoint ?? address?.endpoint,
     namespace: address?.namespace,
   });
+}
+
+function checkTable(name: string): string {
+  try {
+    return checkStackName(name);
+  } catch (error) {
+    const advice = "A table on DynamoDB is meant; a name for people is --display-name";
+    throw new CommandFailure(`${(error as Error).message}. ${advice}`, 1, { cause: error });
+  }
 }
 
 /** Returns a variable that has a value; an empty one counts as not set. */

@@ -1,9 +1,11 @@
 /** Draws what is left of limits as bars. */
 
+import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import type { LimitStatus } from "@zae-limiter/limiter/domain/limit-status.ts";
+import { TOTAL } from "@zae-limiter/limiter/domain/names.ts";
 import type { Shape } from "../frame/command.ts";
 import { rateText } from "./limit-text.ts";
-import { duration, withThousands } from "./numbers.ts";
+import { duration, shownAmount } from "./numbers.ts";
 import type { Palette } from "./palette.ts";
 
 const BAR_MAX = 80;
@@ -12,32 +14,45 @@ const BAR_GOOD = 10;
 const BAR_MIN = 3;
 /** Between the parts of a line. */
 const GAP = "  ";
-/** Length of the longest time that is shown, with the words before it. */
+/** Length of the longest time that is shown, with the words before it, of rates and of others. */
 const FULL_IN_LENGTH = "full in 59 min 59 s".length;
+const RESETS_IN_LENGTH = "resets in 59 min 59 s".length;
 const DEBT = "debt";
 const LOW = 0.2;
 
 export const STATUS_SHAPE: Shape = {
   entity_id: "text",
+  resource: "text",
   limit_name: "text",
   capacity: "number",
   refill_amount: "number",
   refill_period_seconds: "number",
   available: "number",
   full_in_seconds: "number",
+  kind: "text",
+  "resets_at_ms?": "number",
+  "used?": "number",
 };
 
 export function statusJson(status: LimitStatus) {
-  const { entityId, limitName, limit, available, fullAfterSeconds } = status;
+  const { entityId, resource, limitName, limit, available, fullAfterSeconds } = status;
   return {
     entity_id: entityId,
+    resource,
     limit_name: limitName,
     capacity: limit.capacity,
     refill_amount: limit.refillAmount,
     refill_period_seconds: limit.refillPeriodSeconds,
     available,
     full_in_seconds: fullAfterSeconds,
+    kind: status.kind,
+    ...defined({ resets_at_ms: status.resetsAtMs, used: status.used }),
   };
+}
+
+/** Returns the name of a limit among those of a call: a total is `@all/rpm`, as in headers. */
+export function shownName({ resource, limitName }: LimitStatus): string {
+  return resource === TOTAL ? `${TOTAL}/${limitName}` : limitName;
 }
 
 /** How the lines of a picture are laid out. It depends on limits only, so that nothing moves. */
@@ -85,17 +100,20 @@ export function bars(
 function layoutOf(statuses: readonly LimitStatus[], columns: number): Layout {
   const longest = (text: (status: LimitStatus) => string) =>
     Math.max(0, ...statuses.map((status) => text(status).length));
-  const longestName = longest(({ limitName }) => limitName);
-  // A balance has at most as many digits as the capacity, unless a debt is larger.
+  const longestName = longest(shownName);
+  // A balance has at most as many digits as the capacity, unless a debt is larger; of money, cents
+  // and parts of cents come and go.
   const amounts = Math.max(
     longest(amountText),
     longest(({ limit }) => amountText({ limit, available: -limit.capacity })),
+    longest(({ limit }) => amountText({ limit, available: 1 - limit.capacity })),
   );
   const stacks = longestName + amounts + 2 * GAP.length > columns;
   const names = stacks ? 0 : longestName;
   const rates = longest(({ limit }) => `+${rateText(limit)}, `);
   const room = columns - names - amounts - 3 * GAP.length;
-  const withTime = room - GAP.length - FULL_IN_LENGTH;
+  const hasResets = statuses.some(({ limit }) => limit.rule !== undefined);
+  const withTime = room - GAP.length - (hasResets ? RESETS_IN_LENGTH : FULL_IN_LENGTH);
   const showsRate = withTime - rates >= BAR_GOOD;
   const narrow = withTime >= BAR_GOOD ? withTime : room >= BAR_MIN ? room : 0;
   const bar = showsRate ? Math.min(BAR_MAX, withTime - rates) : narrow;
@@ -104,20 +122,21 @@ function layoutOf(statuses: readonly LimitStatus[], columns: number): Layout {
 }
 
 function line(status: LimitStatus, layout: Layout, palette: Palette): string {
-  const { limitName, available } = status;
+  const { available } = status;
+  const name = shownName(status);
   const tail = tailOf(status, layout, palette);
   // The bar of a debt is empty: where the word has no room behind the amount, the bar shows it.
   const word = available < 0 && tail === "" ? DEBT : "";
   const bar = layout.bar === 0 ? [] : [barOf(status, layout.bar, palette, word)];
   const parts = [
     "",
-    layout.stacks ? "" : limitName.padEnd(layout.names),
+    layout.stacks ? "" : name.padEnd(layout.names),
     ...bar,
     amountText(status).padStart(layout.amounts),
     tail,
   ];
   const drawn = parts.join(GAP).trimEnd();
-  return layout.stacks ? `${GAP}${limitName}\n${drawn}` : drawn;
+  return layout.stacks ? `${GAP}${name}\n${drawn}` : drawn;
 }
 
 function barOf(
@@ -135,7 +154,7 @@ function barOf(
 }
 
 function amountText({ available, limit }: Pick<LimitStatus, "available" | "limit">): string {
-  return `${withThousands(available)} of ${withThousands(limit.capacity)}`;
+  return `${shownAmount(limit.name, available)} of ${shownAmount(limit.name, limit.capacity)}`;
 }
 
 /**
@@ -144,9 +163,12 @@ function amountText({ available, limit }: Pick<LimitStatus, "available" | "limit
  */
 function tailOf(status: LimitStatus, { showsRate, words }: Layout, palette: Palette): string {
   const { available, limit, fullAfterSeconds } = status;
-  const rate = showsRate ? [`+${rateText(limit)}`] : [];
+  const rate = showsRate ? [`${limit.rule === undefined ? "+" : ""}${rateText(limit)}`] : [];
   const debt = available < 0 ? [DEBT] : [];
-  const time = fullAfterSeconds === 0 ? [] : [`full in ${duration(fullAfterSeconds)}`];
+  const time =
+    fullAfterSeconds === 0
+      ? []
+      : [`${limit.rule === undefined ? "full" : "resets"} in ${duration(fullAfterSeconds)}`];
   const tails = [[...rate, ...debt, ...time], [...debt, ...time], debt];
   const fits = tails.find((parts) => parts.join(", ").length <= words) ?? [];
   return fits.map((part) => (part === DEBT ? palette.bad(part) : part)).join(", ");

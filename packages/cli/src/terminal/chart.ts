@@ -17,29 +17,34 @@ export interface Axis {
 }
 
 /** Draws as many columns as there is room for; more amounts than that are averaged. */
-export function chart(amounts: readonly number[], axis: Axis, columns: number): string {
+export function chart(
+  amounts: readonly number[],
+  axis: Axis,
+  columns: number,
+  shown: (amount: number) => string = withThousands,
+): string {
   const top = Math.max(...amounts, 1);
   const bottom = Math.min(...amounts, 0);
-  const label = Math.max(withThousands(top).length, withThousands(bottom).length);
+  const label = Math.max(shown(top).length, shown(bottom).length, middleOf(top, shown).length);
   const width = Math.max(WIDTH_MIN, columns - label - 2);
-  const shown = fitted(amounts, width);
-  const cells = Math.min(COLUMN_MAX, Math.floor(width / shown.length));
+  const drawn = fitted(amounts, width);
+  const cells = Math.min(COLUMN_MAX, Math.floor(width / drawn.length));
   const above = bottom < 0 ? rowsAbove(top, bottom) : HEIGHT;
   const row = (name: string, mark: string, cell: (amount: number) => string) =>
-    `${name.padStart(label)} ${mark}${shown.map((amount) => column(cell(amount), cells)).join("")}`;
-  const middle = middleOf(top);
+    `${name.padStart(label)} ${mark}${drawn.map((amount) => column(cell(amount), cells)).join("")}`;
+  const middle = middleOf(top, shown);
   const rows = Array.from({ length: above }, (_, at) => {
-    const name = at === 0 ? withThousands(top) : at === above / 2 ? middle : "";
+    const name = at === 0 ? shown(top) : at === above / 2 ? middle : "";
     const below = above - 1 - at;
     return row(name, name === "" ? "│" : "┤", (amount) => cellAbove(amount / top, above, below));
   });
-  const floor = `${"0".padStart(label)} ┼${"─".repeat(cells * shown.length)}`;
+  const floor = `${"0".padStart(label)} ┼${"─".repeat(cells * drawn.length)}`;
   const depths = Array.from({ length: HEIGHT - above }, (_, at) => {
-    const name = at === HEIGHT - above - 1 ? withThousands(bottom) : "";
+    const name = at === HEIGHT - above - 1 ? shown(bottom) : "";
     const deep = (amount: number) => (amount / bottom) * (HEIGHT - above) >= at + 0.5;
     return row(name, name === "" ? "│" : "┤", (amount) => (deep(amount) ? FULL : " "));
   });
-  const times = timeLine(axis, cells * shown.length, width);
+  const times = timeLine(axis, cells * drawn.length, width);
   const lines = [...rows, floor, ...depths, `${" ".repeat(label + 2)}${times}`];
   return lines.map((line) => line.trimEnd()).join("\n");
 }
@@ -61,8 +66,8 @@ function rowsAbove(top: number, bottom: number): number {
 }
 
 /** Returns the number in the middle of the axis, if it is whole or rounding does not show. */
-function middleOf(top: number): string {
-  return top >= 20 || top % 2 === 0 ? withThousands(Math.round(top / 2)) : "";
+function middleOf(top: number, shown: (amount: number) => string): string {
+  return top >= 20 || top % 2 === 0 ? shown(Math.round(top / 2)) : "";
 }
 
 function cellAbove(share: number, rows: number, below: number): string {

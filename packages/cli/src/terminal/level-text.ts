@@ -13,6 +13,14 @@ export const LEVEL_SHAPE = {
   cascade: "boolean | null",
 } as const satisfies Record<string, Shape>;
 
+/** A level that says nothing. */
+export const NOTHING_STORED: StoredLevel = {
+  limits: [],
+  unsupported: [],
+  state: undefined,
+  cascade: undefined,
+};
+
 const STATE_TEXTS: Readonly<Record<SwitchState, string>> = {
   enabled: "switched on",
   disabled: "switched off: every acquire is refused",

@@ -1,17 +1,35 @@
 /** Limits as people read them: `tpm: 10,000/min (burst: 15,000)`. */
 
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
-import type { OptionSpec, Shape } from "../frame/command.ts";
-import { withThousands } from "./numbers.ts";
+import { parseLimit } from "@zae-limiter/limiter/domain/limit-language.ts";
+import { periodDisagreement } from "@zae-limiter/limiter/domain/limit-period.ts";
+import { printRule, resetText } from "@zae-limiter/limiter/domain/quota-text.ts";
+import { type OptionSpec, type Shape, UsageError } from "../frame/command.ts";
+import { shownAmount, withThousands } from "./numbers.ts";
+
+const DAY_SECONDS = 86_400;
 
 /** `-l`, as all commands have it that store limits. */
 export const LIMITS_OPTION: OptionSpec = {
   flags: "-l, --limit <limit>",
   text:
-    "name:rate[/period][:burst][ soft], e.g. rpm:100, tpm:10000/min:15000, 'tpm:500 soft'; " +
-    "repeatable",
+    "name:rate[/period][:burst][ soft], e.g. rpm:100, tpm:10k/min:15k, 'tpd:500 soft', " +
+    "or a quota, e.g. 'req:10k/month Europe/Berlin', ses:400k/session:5hour; repeatable",
   required: true,
   repeat: true,
+};
+
+/** `--soft`, the Python library's way to say what `soft` in a limit says. */
+export const SOFT_OPTION: OptionSpec = {
+  flags: "--soft <name>",
+  text: "make this limit of -l soft, as 'name:rate soft' does; repeatable",
+  repeat: true,
+};
+
+/** `--replace-kind`, as all commands have it that replace limits. */
+export const REPLACE_KIND_OPTION: OptionSpec = {
+  flags: "--replace-kind",
+  text: "let a limit of another kind replace a stored one, such as a rate a quota",
 };
 
 /** The form of a limit in JSON. */
@@ -21,24 +39,57 @@ export const LIMIT_SHAPE: Shape = {
   refill_amount: "number",
   refill_period_seconds: "number",
   "soft?": "boolean",
+  "quota?": "object",
+  "session_seconds?": "number",
 };
 
-/** Reads the values of `-l`, before anything is opened. */
-export function parseLimits(texts: readonly string[]): Limit[] {
-  return texts.map((text) => Limit.parse(text));
+/**
+ * Reads the values of `-l` and of `--soft`, before anything is opened. Commands print warnings
+ * themselves.
+ */
+export function parseLimits(texts: readonly string[], soft: readonly string[] = []): Limit[] {
+  const limits = texts.map((text) => Limit.custom(parseLimit(text)));
+  const unknown = soft.find((name) => !limits.some((limit) => limit.name === name));
+  if (unknown !== undefined) {
+    throw new UsageError(`--soft names ${unknown}, which no -l declares`);
+  }
+  return limits.map((limit) =>
+    soft.includes(limit.name) ? Limit.fromJSON({ ...limit.toJSON(), soft: true }) : limit,
+  );
 }
 
+/** Returns a line as a warning for people. */
+export function warningText(line: string): string {
+  return `Warning: ${line}`;
+}
+
+/** Returns one line for each limit whose name states another period than it has. */
+export function nameWarnings(limits: readonly Limit[]): string[] {
+  return limits.flatMap((limit) => periodDisagreement(limit) ?? []);
+}
+
+/** Returns a limit as a line, with the word on how it comes back where a day could mean both. */
 export function limitText(limit: Limit): string {
   const burst =
-    limit.capacity === limit.refillAmount ? "" : ` (burst: ${withThousands(limit.capacity)})`;
+    limit.rule !== undefined || limit.capacity === limit.refillAmount
+      ? ""
+      : ` (burst: ${shownAmount(limit.name, limit.capacity)})`;
   const soft = limit.soft ? ", soft" : "";
-  return `${limit.name}: ${rateText(limit)}${burst}${soft}`;
+  return `${limit.name}: ${rateText(limit)}${burst}${returnText(limit)}${soft}`;
 }
 
-/** Returns `10,000/min`. */
+function returnText({ rule, refillPeriodSeconds }: Limit): string {
+  if (rule !== undefined) return `, ${resetText(rule)}`;
+  return refillPeriodSeconds >= DAY_SECONDS ? ", refills evenly" : "";
+}
+
+/** Returns `10,000/min`, or `10,000/month Europe/Berlin`. */
 export function rateText(limit: Limit): string {
+  if (limit.rule !== undefined) {
+    return shownAmount(limit.name, limit.capacity) + printRule(limit.rule);
+  }
   const period = String(limit).split(":")[1]?.split("/")[1]?.split(" ")[0] ?? "";
-  return `${withThousands(limit.refillAmount)}/${period}`;
+  return `${shownAmount(limit.name, limit.refillAmount)}/${period}`;
 }
 
 /** Returns one indented line for each limit. */

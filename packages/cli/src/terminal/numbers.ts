@@ -1,5 +1,6 @@
 /** Numbers on command lines: read strictly, shown with separators. */
 
+import { formatMoney, isMoney } from "@zae-limiter/limiter/core/micro-dollars.ts";
 import { UsageError } from "../frame/command.ts";
 
 export function wholeNumber(min: number, max: number): (text: string) => number {
@@ -23,6 +24,11 @@ const THOUSANDS = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 /** Returns `15,000`, on every machine, whatever its language. */
 export function withThousands(value: number): string {
   return THOUSANDS.format(value);
+}
+
+/** Returns an amount of a limit: `15,000`, or `$12.50` where the limit is money. */
+export function shownAmount(limitName: string, amount: number): string {
+  return isMoney(limitName) ? formatMoney(amount) : withThousands(amount);
 }
 
 /** Returns `7 s`, `2 min 5 s`, `3 h 10 min`: rounded up, because it is a time to wait. */

@@ -1,15 +1,16 @@
 /**
  * Text from elsewhere on a terminal. Names, principals and messages of servers may contain control
- * characters that move the cursor, change the title of the window or write to the clipboard. They
- * are shown as `\u001b`, which is also what JSON has for them.
+ * characters that move the cursor, change the title of the window or write to the clipboard, and
+ * others that turn the direction of the text around, so that a name reads as another one. They are
+ * shown as `\u001b`, which is also what JSON has for them.
  */
 
 import type { Terminal } from "./terminal.ts";
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it finds control characters.
-const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
+const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\p{Bidi_Control}]/gu;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it finds control characters.
-const CONTROL_AND_LINES = /[\u0000-\u001f\u007f-\u009f]/g;
+const CONTROL_AND_LINES = /[\u0000-\u001f\u007f-\u009f\p{Bidi_Control}]/gu;
 /** The colours of the palette; the brackets keep them when a text is split by them. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it finds control characters.
 const OWN_COLOURS = /(\u001b\[(?:1|2|22|31|32|33|39)m)/;

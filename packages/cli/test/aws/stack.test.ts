@@ -147,9 +147,21 @@ await describeAws("a stack on moto", (aws) => {
       ]);
       expect((await repo.version())?.aggregatorVersion).toBeDefined();
       await repo.close();
-      const again = await Repository.provision("provisioned", { endpoint, namespace: "tenant-a" });
+      const place = { endpoint, namespace: "tenant-a" };
+      const again = await Repository.provision("provisioned", place);
       expect(again.namespaceName).toBe("tenant-a");
+      expect((await again.limits.getSystem()).onUnavailable).toBeUndefined();
+      await again.limits.setSystem(["rpm:10"]);
       await again.close();
+      await (
+        await Repository.provision("provisioned", { ...place, onUnavailable: "allow" })
+      ).close();
+      const other = await Repository.connect("provisioned", place);
+      expect(await other.limits.getSystem()).toMatchObject({
+        limits: [{ name: "rpm", capacity: 10 }],
+        onUnavailable: "allow",
+      });
+      await other.close();
       await command.on("delete", "-n", "provisioned", "--with-data", "--yes");
     });
   });

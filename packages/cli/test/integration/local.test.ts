@@ -3,6 +3,7 @@
 import { once } from "node:events";
 import {
   appendFileSync,
+  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -19,6 +20,7 @@ import { dirname, join } from "node:path";
 import { local } from "@zae-limiter/cli/commands/local/local.ts";
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
+import { fetchedValkey } from "@zae-limiter/test-engines/redis-server.ts";
 import { Binary, collect, type Ran } from "@zae-limiter/test-support/binary.ts";
 import { NIGHTLY_ONLY } from "@zae-limiter/test-support/effort.ts";
 import { describeUnless } from "@zae-limiter/test-support/unless.ts";
@@ -68,6 +70,49 @@ function isAlive(pid: number): boolean {
   } catch {
     return false;
   }
+}
+
+/** Starts, uses, kills, stops and starts again a store that keeps its data. */
+async function liveAgain(store: string, ...args: string[]): Promise<void> {
+  const up = ["--store", store, "--port", "0", "-N", "tenant-a", ...args];
+  const { value: state } = await json<State>("up", ...up);
+  expect(state).toMatchObject({ started: true, store, aggregator_pid: null });
+  expect(state.url).toMatch(/127\.0\.0\.1:\d+.*\?namespace=tenant-a$/);
+  expect((await json("up", "--store", store)).value).toEqual({ ...state, started: false });
+  const other = await run("up");
+  expect([other.code, other.err]).toEqual([
+    1,
+    expect.stringMatching(/already runs on port.*--fol/),
+  ]);
+  const { started: _, ...shown } = state;
+  expect(await json("status")).toEqual({
+    code: 0,
+    value: { running: true, healthy: true, aggregating: false, state: shown },
+  });
+  const { value: env } = await json<Record<string, string>>("env");
+  expect(env).toEqual({ ZAEL_URL: state.url });
+  const set = await binary.run(["system", "set-limits", "-l", "rpm:5"], { env });
+  expect([set.code, set.err]).toEqual([0, ""]);
+  const used = await binary.run(["acquire", "key-1", "gpt-4", "-c", "rpm=2"], { env });
+  expect([used.code, used.err]).toEqual([0, ""]);
+  expect((await run("logs")).out).toMatch(/^engine {5}\| .*(ready|accept)/im);
+  const down = await run("down");
+  expect([down.code, down.out]).toEqual([0, expect.stringContaining("its data stay in")]);
+  expect(isAlive(state.pid)).toBe(false);
+
+  const { value: second } = await json<State>("up", ...up);
+  expect((await limitsAt(second.url)).out).toContain("rpm");
+  // PostgreSQL ends at once and writes nothing; of SIGKILL a machine without init leaves a zombie.
+  process.kill(second.pid, store === "postgres" ? "SIGQUIT" : "SIGKILL");
+  await vi.waitFor(() => expect(isAlive(second.pid)).toBe(false), { timeout: 20_000 });
+  const status = await run("status");
+  expect([status.code, status.out]).toEqual([1, expect.stringContaining(`up --store ${store}`)]);
+  const third = await json<State>("up", ...up);
+  expect((await limitsAt(third.value.url)).out).toContain("rpm");
+}
+
+function limitsAt(url: string): Promise<Ran> {
+  return binary.run(["system", "get-limits"], { env: { ZAEL_URL: url } });
 }
 
 const dynoxide = inject("engines").find(({ name }) => name === "dynoxide");
@@ -191,6 +236,37 @@ describeUnless(dynoxide?.skipped)("local, with dynoxide", () => {
     expect(started).toHaveLength(1);
     const { value } = await json<{ state: State }>("status");
     expect(JSON.parse(started[0]?.out ?? "")).toMatchObject({ pid: value.state.pid });
+  });
+});
+
+describeUnless(inject("postgres").skipped)("local, with PostgreSQL", () => {
+  // As root it runs as another user, which has to get in.
+  beforeEach(() => chmodSync(folder, 0o755));
+
+  test("PostgreSQL is migrated, answers, is stopped, and has its data again when it is back", async () => {
+    await liveAgain("postgres");
+  });
+
+  test("data of PostgreSQL that it cannot read are refused with its last output, or with both versions", async () => {
+    mkdirSync(join(folder, ".zae-limiter", "local", "postgres"), { recursive: true });
+    const { code, err } = await run("up", "--store", "postgres", "--port", "0");
+    expect([code, err]).toEqual([
+      1,
+      expect.stringContaining("postgres ended at once; its last ou"),
+    ]);
+    writeFileSync(join(folder, ".zae-limiter", "local", "postgres", "PG_VERSION"), "9\n");
+    const old = await run("up", "--store", "postgres", "--port", "0");
+    expect([old.code, old.err]).toEqual([
+      1,
+      expect.stringMatching(/are of PostgreSQL 9, and.*has/),
+    ]);
+    expect((await json("down")).value).toEqual({ stopped: false });
+  });
+});
+
+describeUnless(inject("redis").skipped)("local, with Valkey", () => {
+  test("Valkey answers, is stopped, and has its data again when it is back", async () => {
+    await liveAgain("valkey", "--engine", await fetchedValkey());
   });
 });
 

@@ -47,12 +47,22 @@ describe("the default store", () => {
     expect(listed).toMatchObject({ code: 0, err: note });
     expect(peeked.code).toBe(1);
     expect(readdirSync(cwd)).toEqual([]);
-    const set = await binary.run(["system", "set-defaults", "-l", "rpm:1/day"], { cwd });
-    expect(set).toMatchObject({ code: 0, err: "" });
+    const set = await binary.run(["system", "set-defaults", "-l", "rpd:1/day"], { cwd });
+    const path = join(".zae-limiter", "limits.db");
+    expect(set).toMatchObject({ code: 0, err: `Created the store ${join(cwd, path)}\n` });
     expect(readdirSync(join(cwd, ".zae-limiter"))).toEqual(["limits.db"]);
-    const take = ["acquire", "key-1", "gpt-4", "-c", "rpm=1"];
-    expect((await binary.run(take, { cwd })).code).toBe(0);
+    const take = ["acquire", "key-1", "gpt-4", "-c", "rpd=1"];
+    expect(await binary.run(take, { cwd })).toMatchObject({ code: 0, err: "" });
     expect((await binary.run(take, { cwd })).code).toBe(3);
+    // In a folder below, another store would be made: the command names both.
+    const below = join(cwd, "below");
+    mkdirSync(below);
+    const other = `there is another: --url sqlite:${join(cwd, path)}\n`;
+    const read = await binary.run(["system", "get-defaults"], { cwd: below });
+    expect(read.err).toBe(`${note}The store is ${join(below, path)}; ${other}`);
+    const made = await binary.run(["system", "set-defaults", "-l", "rpm:1"], { cwd: below });
+    expect(made.err).toContain(`Created the store ${join(below, path)}\n`);
+    expect(made.err).toContain(other);
   });
 });
 

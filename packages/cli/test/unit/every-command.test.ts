@@ -37,6 +37,8 @@ beforeAll(async () => {
   const url = ["--url", `sqlite:${file}`];
   await cli(["system", "set-defaults", "-l", "rpm:9", ...url]);
   await cli(["acquire", "gpt-4", "gpt-4", "-c", "rpm=1", ...url]);
+  // Usage that is in no snapshot yet is written when it is first read.
+  await cli(["usage", "summary", ...url]);
   await letGo("all");
   stored = bytes();
 });

@@ -3,6 +3,7 @@
 import type { Gateway } from "@zae-limiter/gateway/gateway.ts";
 import type { UpstreamSpec } from "@zae-limiter/gateway/upstreams.ts";
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
+import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import { systemClock } from "@zae-limiter/limiter/base/time.ts";
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
@@ -23,6 +24,10 @@ interface ServeOptions extends StoreOptions, UpstreamOptions {
   readonly unknownModels: "other" | "refuse";
   readonly allowPath: readonly string[];
   readonly background: "hold" | "refuse";
+  readonly unpriced: "refuse" | "allow";
+  readonly onUnavailable?: "allow" | "block";
+  readonly reserveMoney: "learned" | "max";
+  readonly showAncestors?: true;
   readonly readOn: number;
   readonly accessLog?: string;
   readonly upstreamTimeout: number;
@@ -78,6 +83,29 @@ export const gateway = leaf<ServeOptions>({
       text: "keep the tokens of background responses until their usage is known, or refuse them",
       default: "hold",
       choices: ["hold", "refuse"],
+    },
+    {
+      flags: "--on-unavailable <what>",
+      text:
+        "while the store is away: block calls, or allow all, uncounted; default: as stored, and " +
+        "calls that a limit in money may apply to are blocked",
+      choices: ["block", "allow"],
+    },
+    {
+      flags: "--unpriced <what>",
+      text: "refuse models without a price where a limit in money applies, or count no money",
+      default: "refuse",
+      choices: ["refuse", "allow"],
+    },
+    {
+      flags: "--reserve-money <how>",
+      text: "reserve money for the output that was learned, or for the most there can be",
+      default: "learned",
+      choices: ["learned", "max"],
+    },
+    {
+      flags: "--show-ancestors",
+      text: "let keys see the limits of ancestors in GET /v1/usage",
     },
     {
       flags: "--read-on <calls>",
@@ -142,7 +170,8 @@ async function serve(call: Call<ServeOptions>, signal: AbortSignal) {
   const { options } = call;
   const upstreams = await upstreamsOf(call);
   const { Gateway: Server } = await import("@zae-limiter/gateway/gateway.ts");
-  const limiter = new RateLimiter(await call.open("write"));
+  const { onUnavailable } = options;
+  const limiter = new RateLimiter(await call.open("write"), defined({ onUnavailable }));
   const log = await accessLogOf(call);
   const started = Server.start({
     limiter,
@@ -156,13 +185,19 @@ async function serve(call: Call<ServeOptions>, signal: AbortSignal) {
     unknownModels: options.unknownModels,
     allowPaths: options.allowPath,
     background: options.background,
+    unpriced: options.unpriced,
+    passesUncounted: onUnavailable === "allow",
+    reserveMoney: options.reserveMoney,
+    showAncestors: options.showAncestors,
     readOnMax: options.readOn,
     accessLog: log?.log,
     tell: call.note,
   });
   const running = await started.catch((error: unknown) => {
     if (error instanceof ValidationError) throw error;
-    throw new CommandFailure(`Cannot listen: ${(error as Error).message}`);
+    const { code, message } = error as NodeJS.ErrnoException;
+    const advice = code === "EADDRINUSE" ? ". Choose another port with --port" : "";
+    throw new CommandFailure(`Cannot listen: ${message}${advice}`, 1, { cause: error });
   });
   const board = options.dashboard === true ? await dashboardOf(call, limiter, running) : undefined;
   sayStart(call, limiter, running.url, board?.url, upstreams);

@@ -6,17 +6,27 @@ import type { ApplyResult } from "@zae-limiter/limiter/manifest/apply.ts";
 import { changeJson, type LimitChange } from "@zae-limiter/limiter/manifest/plan.ts";
 import { type Call, leaf } from "../../frame/command.ts";
 import { EXIT } from "../../frame/exit-codes.ts";
-import { warningText } from "../../store/lost-limits.ts";
 import { PRINCIPAL_OPTION, type PrincipalOptions, principalOf } from "../../store/principal.ts";
 import { interruptible } from "../../terminal/interruption.ts";
-import { counted, entriesText } from "../../terminal/limit-text.ts";
+import { counted, entriesText, REPLACE_KIND_OPTION } from "../../terminal/limit-text.ts";
 import { decimalNumber } from "../../terminal/numbers.ts";
 import type { Palette } from "../../terminal/palette.ts";
-import { FILE_OPTION, type FileOptions, manifestOf } from "./limits-file.ts";
-import { lostInManifest } from "./limits-lost.ts";
+import {
+  comparing,
+  FILE_OPTION,
+  type FileOptions,
+  FULL_OPTION,
+  manifestOf,
+  QUIET_OPTION,
+  type QuietOptions,
+} from "./limits-file.ts";
 import { CHANGE_SHAPE, changeLines, targetText } from "./limits-text.ts";
+import { warningsOf } from "./limits-warnings.ts";
 
-type ApplyOptions = FileOptions & PrincipalOptions & { readonly wait: number };
+interface ApplyOptions extends FileOptions, PrincipalOptions, QuietOptions {
+  readonly wait: number;
+  readonly full?: boolean;
+}
 
 export const apply = leaf<ApplyOptions>({
   name: "apply",
@@ -27,6 +37,9 @@ export const apply = leaf<ApplyOptions>({
     "namespace of the file if it does not exist. Applied again, it changes nothing.",
   options: [
     FILE_OPTION,
+    QUIET_OPTION,
+    FULL_OPTION,
+    REPLACE_KIND_OPTION,
     PRINCIPAL_OPTION,
     {
       flags: "--wait <seconds>",
@@ -55,10 +68,11 @@ export const apply = leaf<ApplyOptions>({
     ]);
     await store.namespaces.register(manifest.namespace);
     const repo = await store.enter(manifest.namespace);
-    const result = await interruptible(call.terminal, async (signal) => {
+    const work = async (signal: AbortSignal) => {
       const applied = await applyManifest(repo, manifest, {
         ...principalOf(call.options),
         waitMs: call.options.wait * 1000,
+        full: call.options.full === true,
         signal,
         onChange: ({ target }) => call.progress(`Applying ${targetText(target)}`),
       }).catch((error: unknown) => {
@@ -67,15 +81,16 @@ export const apply = leaf<ApplyOptions>({
       });
       if (signal.aborted && applied.skipped.length > 0) throw stopped(call, applied, signal);
       return applied;
-    });
+    };
+    const result = await comparing(call, () => interruptible(call.terminal, work));
     const errors = errorsOf(result);
-    const warnings = await lostInManifest(manifest, result.plan, repo);
+    const warnings = await warningsOf(manifest, result.plan, repo);
     if (!call.json) {
-      for (const line of [...errors, ...warnings.map(warningText)]) call.note(line);
+      for (const line of [...errors, ...warnings.texts]) call.note(line);
     }
     return {
-      json: () => ({ ...resultJson(result, errors), warnings }),
-      text: () => resultText(result, call.terminal.palette),
+      json: () => ({ ...resultJson(result, errors), warnings: [...warnings.lines] }),
+      text: () => resultText(result, call.terminal.palette, call.options),
       code: codeOf(result),
     };
   },
@@ -106,7 +121,11 @@ function codeOf({ failed, skipped, unrecorded }: ApplyResult): number {
   return down ? EXIT.unavailable : EXIT.failed;
 }
 
-function resultText({ plan, applied, failed, skipped }: ApplyResult, palette: Palette): string {
+function resultText(
+  { plan, applied, failed, skipped }: ApplyResult,
+  palette: Palette,
+  { quiet = false }: QuietOptions,
+): string {
   const { namespace, changes, unchanged, adopted } = plan;
   if (changes.length === 0) {
     const managed = adopted.length === 0 ? "" : `, ${adopted.length} managed from now on`;
@@ -117,7 +136,8 @@ function resultText({ plan, applied, failed, skipped }: ApplyResult, palette: Pa
     `${palette.good("Applied")} to ${namespace}: ${countOf(applied, "create")} created, ` +
     `${countOf(applied, "update")} updated, ${countOf(applied, "delete")} deleted` +
     (left === 0 ? "" : `, ${palette.bad(`${left} not done`)}; apply again to continue`);
-  return [...applied.map((change) => changeLines(change, palette)), total].join("\n");
+  const lines = quiet ? [] : applied.map((change) => changeLines(change, palette));
+  return [...lines, total].join("\n");
 }
 
 function resultJson(

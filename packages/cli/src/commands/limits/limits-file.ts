@@ -6,14 +6,32 @@ import type { PlacedProblem } from "@zae-limiter/limiter/manifest/problem.ts";
 import { type Call, CommandFailure, type OptionSpec, UsageError } from "../../frame/command.ts";
 import { counted } from "../../terminal/limit-text.ts";
 
+/** Repairs what an interrupted sweep has left behind. */
+export const FULL_OPTION: OptionSpec = {
+  flags: "--full",
+  text: "write every declared entry, not only those that differ, and stamp live buckets again",
+};
+
+/** Leaves out the line for each change. */
+export const QUIET_OPTION: OptionSpec = {
+  flags: "-q, --quiet",
+  text: "print the summary only, without a line for each change",
+};
+
 export const FILE_OPTION: OptionSpec = {
   flags: "-f, --file <path>",
   text: "the manifest; - reads it from stdin",
   required: true,
 };
 
+export interface QuietOptions {
+  readonly quiet?: boolean;
+}
+
 export interface FileOptions {
   readonly file: string;
+  /** Says the same as `replace_kind: true` in the file. */
+  readonly replaceKind?: boolean;
   /** Among the options of the store. */
   readonly namespace?: string;
 }
@@ -38,16 +56,12 @@ export async function readManifest(file: string): Promise<FileContent> {
 }
 
 /** Returns the manifest of a command that cannot work without one. */
-export async function manifestOf({ options, json, note }: Call<FileOptions>): Promise<Manifest> {
+export async function manifestOf(call: Call<FileOptions>): Promise<Manifest> {
+  const { options } = call;
   const { file, namespace } = options;
   const content = await readManifest(file);
   if ("problems" in content) {
-    const lines = content.problems.map((problem) => problemLine(file, problem));
-    if (json) throw new CommandFailure(lines.join("; "));
-    for (const line of lines) note(line);
-    throw new CommandFailure(
-      `${file} has ${counted(lines.length, "problem")}; nothing was read from the store or written`,
-    );
+    throw refusedFile(call, content.problems, "nothing was read from the store or written");
   }
   const { manifest } = content;
   if (namespace !== undefined && namespace !== manifest.namespace) {
@@ -55,7 +69,33 @@ export async function manifestOf({ options, json, note }: Call<FileOptions>): Pr
       `--namespace says "${namespace}" and the file "${manifest.namespace}"; leave --namespace out`,
     );
   }
-  return manifest;
+  return options.replaceKind === true ? { ...manifest, replaceKind: true } : manifest;
+}
+
+/** Runs work that compares the file with the store, and reports problems that only then show. */
+export async function comparing<Result>(
+  call: Call<FileOptions>,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const { InvalidManifestError } = await import("@zae-limiter/limiter/manifest/problem.ts");
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof InvalidManifestError)) throw error;
+    throw refusedFile(call, error.problems, "no limits or entities were written");
+  }
+}
+
+/** Returns the failure of a command whose file has problems; a person gets a line for each. */
+function refusedFile(
+  { options: { file }, json, note }: Call<FileOptions>,
+  problems: readonly PlacedProblem[],
+  rest: string,
+): CommandFailure {
+  const lines = problems.map((problem) => problemLine(file, problem));
+  if (json) return new CommandFailure(lines.join("; "));
+  for (const line of lines) note(line);
+  return new CommandFailure(`${file} has ${counted(lines.length, "problem")}; ${rest}`);
 }
 
 /** Returns `limits.yaml:12:5: resources.gpt-4: expected …`, which editors and terminals link. */

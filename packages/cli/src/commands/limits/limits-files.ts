@@ -5,14 +5,16 @@ import type { JsonValue } from "@zae-limiter/limiter/domain/json.ts";
 import { CommandFailure, leaf } from "../../frame/command.ts";
 import { EXIT } from "../../frame/exit-codes.ts";
 import { stackNameOf } from "../../store/store-options.ts";
-import { counted } from "../../terminal/limit-text.ts";
+import { counted, warningText } from "../../terminal/limit-text.ts";
 import {
   FILE_OPTION,
   type FileOptions,
+  FULL_OPTION,
   manifestOf,
   problemLine,
   readManifest,
 } from "./limits-file.ts";
+import { namesInManifest } from "./limits-warnings.ts";
 
 export const exportFile = leaf<{ file?: string; force?: boolean }>({
   name: "export",
@@ -54,10 +56,13 @@ export const validate = leaf<{ file: string }>({
   json: {
     valid: "boolean",
     problems: [{ line: "number", column: "number", path: "text", message: "text" }],
+    warnings: ["text"],
   },
-  run: async ({ options: { file }, terminal }) => {
+  run: async ({ options: { file }, terminal, json: isJson, note }) => {
     const content = await readManifest(file);
     const problems = "problems" in content ? content.problems : [];
+    const warnings = "manifest" in content ? namesInManifest(content.manifest) : [];
+    if (!isJson) for (const line of warnings) note(warningText(line));
     const json = (): JsonValue => ({
       valid: problems.length === 0,
       problems: problems.map(({ line = 1, column = 1, path, message }) => ({
@@ -66,6 +71,7 @@ export const validate = leaf<{ file: string }>({
         path: path.join("."),
         message,
       })),
+      warnings,
     });
     if (problems.length === 0) {
       return { json, text: () => `${terminal.palette.good("Valid:")} ${file}` };
@@ -76,12 +82,13 @@ export const validate = leaf<{ file: string }>({
   },
 });
 
-export const cfnTemplate = leaf<FileOptions & { name?: string }>({
+export const cfnTemplate = leaf<FileOptions & { name?: string; full?: boolean }>({
   name: "cfn-template",
   summary: "prints a CloudFormation template that keeps these limits",
   details: "Its resource is served by the stack of that name, which must have the provisioner.",
   options: [
     FILE_OPTION,
+    { ...FULL_OPTION, text: "every update of the stack applies like `limits apply --full`" },
     { flags: "-n, --name <name>", text: "the stack (ZAEL_STACK, else zae-limiter)" },
   ],
   examples: ["limits cfn-template -n my-app -f limits.yaml"],
@@ -92,7 +99,7 @@ export const cfnTemplate = leaf<FileOptions & { name?: string }>({
     const manifest = await manifestOf(call);
     const { cfnTemplate } = await import("@zae-limiter/limiter/manifest/cfn.ts");
     const { parse } = await import("yaml");
-    const text = cfnTemplate(manifest, stack);
+    const text = cfnTemplate(manifest, stack, { full: options.full === true });
     return {
       json: () => parse(text, { stringKeys: true }) as JsonValue,
       text: () => text.trimEnd(),

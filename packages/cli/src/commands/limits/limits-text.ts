@@ -1,8 +1,12 @@
 /** Plans as people read them: what is there now, what will be. */
 
 import type { Limit } from "@zae-limiter/limiter/domain/limit.ts";
+import { PERIODS } from "@zae-limiter/limiter/domain/periods.ts";
+import { localText } from "@zae-limiter/limiter/domain/zone.ts";
 import {
+  flagsData,
   type LevelConfig,
+  levelName,
   type Target,
   targetName,
 } from "@zae-limiter/limiter/manifest/manifest.ts";
@@ -25,6 +29,8 @@ const SYMBOLS: Readonly<Record<ChangeAction, string>> = { create: "+", update: "
 const REASONS: Readonly<Record<NonNullable<LimitChange["reason"]>, string>> = {
   unreadable: "the stored limits are invalid",
   unregistered: "missing in the registries; writing it again adds it",
+  full: "as declared, written again",
+  kind: "refused: a limit changes its kind; say --replace-kind or replace_kind: true",
 };
 
 /** Returns `+ create resource gpt-4` and the changes within; the word can be left out. */
@@ -38,7 +44,7 @@ export function changeLines(change: LimitChange, palette: Palette, withAction = 
 }
 
 export function targetText(target: Target): string {
-  return target.level === "system" ? "(system)" : `${target.level} ${targetName(target)}`;
+  return target.level === "system" ? "(system)" : `${levelName(target)} ${targetName(target)}`;
 }
 
 function differences(
@@ -57,15 +63,32 @@ function differences(
   });
 }
 
+/** Returns a line for each quota whose running period ends at another time after the change. */
+export function movedResets(changes: readonly LimitChange[], nowMs: number): string[] {
+  return changes.flatMap(({ target, before, after }) =>
+    (after?.limits ?? []).flatMap(({ name, rule }) => {
+      const was = before?.limits.find((limit) => limit.name === name)?.rule;
+      if (rule?.kind !== "quota" || was?.kind !== "quota") return [];
+      const endMs = PERIODS.at(was, nowMs).endMs;
+      const movedMs = PERIODS.movedEnd(rule, nowMs, endMs);
+      const [from, to] = [localText(was.timeZone, endMs), localText(rule.timeZone, movedMs)];
+      const place = targetText(target);
+      return from === to
+        ? []
+        : [`${name} of ${place}: the next reset moves from ${from} to ${to}.`];
+    }),
+  );
+}
+
 /** Returns each limit and setting under its name. */
 function linesOf(config: LevelConfig | undefined): [string, string][] {
   if (config === undefined) return [];
-  const { limits, onUnavailable, disabled, cascade, unsupported = [] } = config;
-  const settings = { on_unavailable: onUnavailable, disabled, cascade };
+  const { limits, unsupported = [] } = config;
   return [
-    ...Object.entries(settings).flatMap(([name, value]): [string, string][] =>
-      value === undefined ? [] : [[name, `${name}: ${value}`]],
-    ),
+    ...Object.entries(flagsData(config)).map(([name, value]): [string, string] => [
+      name,
+      `${name}: ${value}`,
+    ]),
     ...limits.map((limit: Limit): [string, string] => [limit.name, limitText(limit)]),
     ...unsupported.map(({ name, kind }): [string, string] => [name, `${name}: ${kind}`]),
   ];

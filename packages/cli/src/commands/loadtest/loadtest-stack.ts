@@ -1,7 +1,9 @@
 /** `loadtest deploy`, `push`, `list` and `delete`: the workers on AWS. */
 
+import { readdirSync } from "node:fs";
+import { resolve } from "node:path";
 import type { AwsConnection } from "@zae-limiter/aws/index.ts";
-import { CommandFailure, leaf, type OptionSpec } from "../../frame/command.ts";
+import { CommandFailure, leaf, type OptionSpec, UsageError } from "../../frame/command.ts";
 import { STACK_OPTIONS } from "../../store/store-options.ts";
 import { interruptible } from "../../terminal/interruption.ts";
 import { wholeNumber } from "../../terminal/numbers.ts";
@@ -15,14 +17,42 @@ import {
 
 interface PushOptions extends StackPlaceOptions {
   readonly file: readonly string[];
+  readonly folder?: string;
 }
 
-const FILES_OPTION: OptionSpec = {
-  flags: "-f, --file <file>",
-  text: "a scenario for the workers; repeatable",
-  repeat: true,
-  required: true,
-};
+const FILES_OPTIONS: readonly OptionSpec[] = [
+  {
+    flags: "-f, --file <file>",
+    text: "a scenario for the workers; repeatable",
+    repeat: true,
+  },
+  {
+    flags: "-C, --folder <folder>",
+    text: "the folder of the scenarios; without -f, all JavaScript and TypeScript files in it",
+  },
+];
+
+const SCENARIO_NAME = /\.[cm]?[jt]s$/;
+const NO_SCENARIO = /\.d\.[cm]?ts$|\.(?:test|spec)\.[cm]?[jt]s$/;
+
+/** Returns the scenarios that the options name, before anything is built. */
+function scenariosOf({ file, folder }: PushOptions): readonly string[] {
+  if (folder === undefined) {
+    if (file.length > 0) return file;
+    throw new UsageError("Expected a scenario (-f max-rps.mjs) or a folder of them (-C scenarios)");
+  }
+  if (file.length > 0) return file.map((name) => resolve(folder, name));
+  let names: readonly string[];
+  try {
+    names = readdirSync(folder);
+  } catch (error) {
+    const { message } = error as Error;
+    throw new CommandFailure(`Cannot read the folder ${folder}: ${message}`, 1, { cause: error });
+  }
+  const found = names.filter((name) => SCENARIO_NAME.test(name) && !NO_SCENARIO.test(name)).sort();
+  if (found.length > 0) return found.map((name) => resolve(folder, name));
+  throw new CommandFailure(`There is no JavaScript or TypeScript file in ${folder}`);
+}
 
 export const loadtestDeploy = leaf<PushOptions & { readonly memory?: number }>({
   name: "deploy",
@@ -32,7 +62,7 @@ export const loadtestDeploy = leaf<PushOptions & { readonly memory?: number }>({
     "or costs anything while no test runs.",
   options: [
     ...NAMED_STACK_OPTIONS,
-    FILES_OPTION,
+    ...FILES_OPTIONS,
     {
       flags: "--memory <megabytes>",
       text: "of a worker; 1769 are one processor",
@@ -43,11 +73,12 @@ export const loadtestDeploy = leaf<PushOptions & { readonly memory?: number }>({
   examples: ["loadtest deploy --name my-app -f max-rps.mjs -f simple.mjs"],
   json: { outcome: "text", stack_name: "text", function: "text" },
   run: async ({ options, terminal, confirm, note, storeHint }) => {
+    const scenarios = scenariosOf(options);
     const { stackName: name, connection } = stackPlace(options, terminal);
     const { deployLoadStack, loadStackName } = await import("@zae-limiter/aws/stack/load-stack.ts");
     const { bundleScenarios } = await import("../../loadtest/bundle.ts");
     const loadStack = loadStackName(name);
-    const zip = await bundleScenarios(options.file);
+    const zip = await bundleScenarios(scenarios);
     const deployed = await interruptible(terminal, (signal) =>
       deployLoadStack({
         name,
@@ -73,7 +104,7 @@ export const loadtestDeploy = leaf<PushOptions & { readonly memory?: number }>({
       }),
       text: () =>
         `✓ Stack ${deployed.stackName} is ${deployed.outcome}\n` +
-        `  Run: ${storeHint("loadtest", "run", "-f", options.file[0] ?? "", "--lambda", "--workers", "4")}`,
+        `  Run: ${storeHint("loadtest", "run", "-f", scenarios[0] ?? "", "--lambda", "--workers", "4")}`,
     };
   },
 });
@@ -81,15 +112,19 @@ export const loadtestDeploy = leaf<PushOptions & { readonly memory?: number }>({
 export const loadtestPush = leaf<PushOptions>({
   name: "push",
   summary: "updates the code and the scenarios of Lambda workers",
-  options: [...NAMED_STACK_OPTIONS, FILES_OPTION],
-  examples: ["loadtest push --name my-app -f max-rps.mjs -f simple.mjs"],
+  options: [...NAMED_STACK_OPTIONS, ...FILES_OPTIONS],
+  examples: [
+    "loadtest push --name my-app -f max-rps.mjs -f simple.mjs",
+    "loadtest push --name my-app -C scenarios",
+  ],
   json: { function: "text", changed: "boolean", size_bytes: "number" },
   run: async ({ options, terminal }) => {
+    const scenarios = scenariosOf(options);
     const { stackName: name, connection } = stackPlace(options, terminal);
     const { loadStackName, pushLoadCode } = await import("@zae-limiter/aws/stack/load-stack.ts");
     const { bundleScenarios } = await import("../../loadtest/bundle.ts");
     loadStackName(name);
-    const zip = await bundleScenarios(options.file);
+    const zip = await bundleScenarios(scenarios);
     const { functionName, changed } = await pushLoadCode(name, zip, connection);
     const kilobytes = (zip.length / 1024).toFixed(1);
     return {

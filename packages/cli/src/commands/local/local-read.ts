@@ -22,10 +22,11 @@ const LINES_MAX = 100_000;
 
 export const env = leaf<FolderOptions & { format: Shell; port?: number }>({
   name: "env",
-  summary: "prints the variables that lead programs to the local DynamoDB",
+  summary: "prints the variables that lead programs to the local store",
   details:
     'For a shell to evaluate, as in: eval "$(zae-limiter local env)". While the server runs, ' +
-    "ZAEL_URL is among them, so that the library and this command use its table by default.",
+    "ZAEL_URL is among them, so that the library and this command use it by default. The others " +
+    "are for the AWS SDK, and left out for PostgreSQL and Valkey.",
   options: [
     {
       flags: "-f, --format <shell>",
@@ -42,12 +43,12 @@ export const env = leaf<FolderOptions & { format: Shell; port?: number }>({
   ],
   examples: ["local env -f fish | source", "local env -f direnv > .envrc"],
   json: {
-    AWS_ENDPOINT_URL: "text",
-    AWS_ACCESS_KEY_ID: "text",
-    AWS_SECRET_ACCESS_KEY: "text",
-    AWS_SESSION_TOKEN: "text",
-    AWS_REGION: "text",
-    AWS_DEFAULT_REGION: "text",
+    "AWS_ENDPOINT_URL?": "text",
+    "AWS_ACCESS_KEY_ID?": "text",
+    "AWS_SECRET_ACCESS_KEY?": "text",
+    "AWS_SESSION_TOKEN?": "text",
+    "AWS_REGION?": "text",
+    "AWS_DEFAULT_REGION?": "text",
     "ZAEL_URL?": "text",
   },
   run: async ({ options, note }) => {
@@ -56,7 +57,7 @@ export const env = leaf<FolderOptions & { format: Shell; port?: number }>({
     const port = options.port ?? running?.port ?? DEFAULT_PORT;
     if (running === undefined && options.port === undefined) {
       const start = localHint("up", options);
-      note(`Nothing runs here; these are for port ${port}. Start it with: ${start}`);
+      note(`Nothing runs here; these are for DynamoDB on port ${port}. Start it with: ${start}`);
     }
     const variables = variablesOf(port, running?.port === port ? running : undefined);
     return { json: () => variables, text: () => shellLines(options.format, variables) };
@@ -67,7 +68,7 @@ type LogOptions = FolderOptions & { readonly follow?: boolean; readonly tail: nu
 
 export const logs = leaf<LogOptions>({
   name: "logs",
-  summary: "prints the logs of the local DynamoDB and the aggregator",
+  summary: "prints the logs of the local store and the aggregator",
   options: [
     { flags: "-f, --follow", text: "continue with new lines as they come" },
     {

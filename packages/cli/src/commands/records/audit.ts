@@ -2,7 +2,7 @@
 
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import type { JsonValue } from "@zae-limiter/limiter/domain/json.ts";
-import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
+import { Limit, type LimitJson } from "@zae-limiter/limiter/domain/limit.ts";
 import { type Group, leaf } from "../../frame/command.ts";
 import { jsonOf } from "../../terminal/json.ts";
 import { wholeNumber } from "../../terminal/numbers.ts";
@@ -102,15 +102,8 @@ function detailsText(details: Readonly<Record<string, JsonValue>>): string {
 
 function limitText(limit: JsonValue): string {
   if (typeof limit !== "object" || limit === null || Array.isArray(limit)) return plain(limit);
-  const stored = limit as Readonly<Record<string, JsonValue>>;
   try {
-    return Limit.custom({
-      name: stored.name as string,
-      capacity: stored.capacity as number,
-      refillAmount: stored.refill_amount as number,
-      refillPeriodSeconds: stored.refill_period_seconds as number,
-      soft: stored.soft === true,
-    }).toString();
+    return Limit.fromJSON(limit as LimitJson).toString();
   } catch {
     // Another library may have written other fields.
     return plain(limit);

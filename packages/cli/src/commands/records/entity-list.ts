@@ -1,13 +1,16 @@
 /** `entity list`: all entities, or those with limits of their own. */
 
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
-import type { Entity } from "@zae-limiter/limiter/domain/entity.ts";
+import { Entity } from "@zae-limiter/limiter/domain/entity.ts";
 import {
   DEFAULT_RESOURCE,
   GATEWAY_KEY_PREFIX,
   isGatewayKey,
 } from "@zae-limiter/limiter/domain/names.ts";
 import type { SwitchState } from "@zae-limiter/limiter/records/config/switches.ts";
+import { storedEntityIds } from "@zae-limiter/limiter/records/entities/entity-list.ts";
+import { entityKey } from "@zae-limiter/limiter/records/keys.ts";
+import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { leaf, UsageError } from "../../frame/command.ts";
 import { wholeNumber } from "../../terminal/numbers.ts";
@@ -25,8 +28,10 @@ interface ListOptions {
 
 export const listEntities = leaf<ListOptions>({
   name: "list",
-  summary: "lists entities: all that were created, or those with limits of their own",
-  details: `Keys of a gateway are left out, unless --prefix ${GATEWAY_KEY_PREFIX} asks for them.`,
+  summary: "lists entities: all, or those with limits of their own",
+  details:
+    `Keys of a gateway are left out, unless --prefix ${GATEWAY_KEY_PREFIX} asks for them. ` +
+    "A whole list ends with entities that were never created and have limits, buckets or usage.",
   options: [
     {
       flags: "--with-custom-limits <resource>",
@@ -99,7 +104,29 @@ async function createdEntities(repo: Repository, options: ListOptions): Promise<
     });
     return { found: entities.filter(({ id }) => withKeys || !isGatewayKey(id)), next };
   });
+  if (options.limit === undefined && options.cursor === undefined) {
+    found.push(...(await usedEntities(repo, prefix ?? "", withKeys)));
+  }
   return { entityIds: found.map(({ id }) => id), entities: found, cursor };
+}
+
+/** Finds entities without a record that have limits, buckets or usage. */
+async function usedEntities(
+  repo: Repository,
+  prefix: string,
+  withKeys: boolean,
+): Promise<readonly Entity[]> {
+  const { records, buckets } = repo[INTERNALS];
+  const ids = new Set<string>();
+  for await (const id of storedEntityIds(records)) ids.add(id);
+  for await (const { entityId } of buckets.listAll()) ids.add(entityId);
+  const wanted = [...ids].filter((id) => id.startsWith(prefix) && (withKeys || !isGatewayKey(id)));
+  const keys = wanted.map((id) => entityKey(records.namespaceId, id));
+  const stored = await records.store.getMany(keys);
+  return wanted
+    .filter((_, at) => stored[at] === undefined)
+    .sort()
+    .map((id) => new Entity({ id }));
 }
 
 async function limitedEntities(

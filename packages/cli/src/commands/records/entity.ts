@@ -2,12 +2,13 @@
 
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import type { Entity } from "@zae-limiter/limiter/domain/entity.ts";
+import { EntityNotFoundError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import type { JsonValue } from "@zae-limiter/limiter/domain/json.ts";
 import { DEFAULT_RESOURCE } from "@zae-limiter/limiter/domain/names.ts";
 import { CommandFailure, type Group, leaf, UsageError } from "../../frame/command.ts";
-import { lostLimits, storedLevels } from "../../store/lost-limits.ts";
+import { childrenOf, lostLimits, storedLevels } from "../../store/lost-limits.ts";
 import { PRINCIPAL_OPTION, type PrincipalOptions, principalOf } from "../../store/principal.ts";
-import { LEVEL_SHAPE } from "../../terminal/level-text.ts";
+import { LEVEL_SHAPE, NOTHING_STORED } from "../../terminal/level-text.ts";
 import { counted } from "../../terminal/limit-text.ts";
 import { fields, table } from "../../terminal/table.ts";
 import { resetBalances, topUpBalances } from "../balances.ts";
@@ -22,6 +23,7 @@ const LIMITED_ID = { name: "<id>", text: "the entity" } as const;
 interface CreateOptions extends PrincipalOptions {
   readonly displayName?: string;
   readonly parent?: string;
+  readonly allowMissingParent?: boolean;
   readonly cascade: boolean;
   readonly metadata?: Readonly<Record<string, JsonValue>>;
 }
@@ -33,7 +35,8 @@ const create = leaf<CreateOptions>({
   arguments: [ID],
   options: [
     { flags: "--display-name <name>", text: "a name for people (else the id)" },
-    { flags: "--parent <id>", text: "the entity it belongs to" },
+    { flags: "--parent <id>", text: "the entity it belongs to, which must exist" },
+    { flags: "--allow-missing-parent", text: "the parent may come later" },
     { flags: "--cascade", text: "acquires consume from the parent too", default: false },
     { flags: "--no-cascade", text: "acquires consume from the entity only (default)" },
     { flags: "--metadata <json>", text: "a JSON object to keep with it", parse: jsonObject },
@@ -42,18 +45,23 @@ const create = leaf<CreateOptions>({
   store: "write",
   examples: ["entity create project-1", "entity create key-1 --parent project-1 --cascade"],
   json: ENTITY_SHAPE,
-  run: async ({ args: [id = ""], options, open, note, terminal }) => {
-    const { displayName, parent, cascade, metadata } = options;
+  run: async ({ args: [id = ""], options, open, terminal, hint }) => {
+    const { displayName, parent, cascade, metadata, allowMissingParent } = options;
     const { entities } = await open();
-    const entity = await entities.create({
-      id,
-      cascade,
-      ...defined({ name: displayName, parentId: parent, metadata }),
-      ...principalOf(options),
-    });
-    if (parent !== undefined && (await entities.get(parent)) === undefined) {
-      note(`There is no entity ${parent} yet`);
-    }
+    const fields = { name: displayName, parentId: parent, metadata, allowMissingParent };
+    const by = principalOf(options);
+    const entity = await entities
+      .create({ id, cascade, ...defined(fields), ...by })
+      .catch((error: unknown) => {
+        if (!(error instanceof EntityNotFoundError)) throw error;
+        const command = hint("entity", "create", error.entityId);
+        throw new CommandFailure(
+          `There is no entity "${error.entityId}" to be the parent. Check the id, create it with: ` +
+            `${command}, or pass --allow-missing-parent`,
+          1,
+          { cause: error },
+        );
+      });
     return {
       json: () => entityJson(entity),
       text: () => `Created ${id}\n${describe(entity, terminal.palette.faint)}`,
@@ -199,6 +207,52 @@ const limits = limitCommands<{ readonly resource: string }>({
   }),
 });
 
+const childrenLimits = limitCommands<{ readonly resource: string }>({
+  title: "the children of an entity",
+  noun: "children-limits",
+  wasDefaults: false,
+  arguments: [LIMITED_ID],
+  options: [
+    {
+      flags: "-r, --resource <name>",
+      text: "for one resource; else for all without limits of their own",
+      default: DEFAULT_RESOURCE,
+    },
+  ],
+  setExamples: [
+    "entity set-children-limits team-a -l rpm:20",
+    "entity set-children-limits team-a -r @all -l rpm:20 -l tpm:50000",
+  ],
+  setDetails:
+    "Each entity directly below it has them by itself, unless limits are stored for that entity. " +
+    "The Python library does not see them.",
+  shape: {
+    owner: { entity_id: "text", resource: "text" },
+    stored: { limits: LEVEL_SHAPE.limits },
+  },
+  at: (entityId, { resource }) => {
+    const owner = childrenOf(entityId);
+    return {
+      owner: {
+        json: { entity_id: entityId, resource },
+        name: resource === DEFAULT_RESOURCE ? owner : ownerText({ entityId: owner, resource }),
+      },
+      set: (records, given, by) => records.setChildren(entityId, given, { resource, ...by }),
+      lost: (records, given) =>
+        lostLimits(owner, new Map([[resource, given]]), storedLevels(records)),
+      get: async (records) => ({
+        ...NOTHING_STORED,
+        limits: await records.getChildren(entityId, { resource }),
+      }),
+      remove: async (records, by) => {
+        const before = await records.getChildren(entityId, { resource });
+        await records.deleteChildren(entityId, { resource, ...by });
+        return before.length > 0;
+      },
+    };
+  },
+});
+
 export const entity: Group = {
   name: "entity",
   summary: "entities and limits of their own",
@@ -209,6 +263,7 @@ export const entity: Group = {
     setParent,
     children,
     ...limits,
+    ...childrenLimits,
     listEntities,
     resourcesCommand({
       name: "list-resources",

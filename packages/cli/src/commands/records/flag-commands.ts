@@ -1,5 +1,6 @@
 /** Commands of entities and resources that set a flag: the switches and the cascade policy. */
 
+import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import type { FlagTarget } from "@zae-limiter/limiter/records/config/config-level.ts";
 import type { LimitRecords } from "@zae-limiter/limiter/records/config/limits.ts";
 import type { SwitchState } from "@zae-limiter/limiter/records/config/switches.ts";
@@ -31,6 +32,8 @@ type Value = SwitchState | boolean | null;
 /** A command that sets a flag, or clears it with the value `null`. */
 interface FlagCommand {
   readonly name: string;
+  /** The name of the Python library. */
+  readonly alias?: string;
   readonly summary: string;
   readonly field: "state" | "cascade";
   /** Returns the value to set, from the argument of `set-cascade`. */
@@ -61,13 +64,23 @@ const SET_CASCADE: FlagCommand = {
 
 const COMMANDS: readonly FlagCommand[] = [
   switching("disable", "disabled", "switches off: every acquire is refused, and balances stay"),
-  switching("enable", "enabled", "switches on, also where a wider level switches off"),
+  {
+    ...switching(
+      "enable",
+      "enabled",
+      "undoes disable; switches on where a wider level is off, too",
+    ),
+    write: switchOn,
+  },
   switching(
     "bypass",
     "bypass",
     "grants everything and counts it: nothing is refused, and balances stay",
   ),
-  switching("clear", null, "removes the switch, so that the next wider level decides"),
+  {
+    ...switching("clear", null, "removes the switch, so that the next wider level decides"),
+    alias: "clear-disabled",
+  },
   SET_CASCADE,
   {
     ...SET_CASCADE,
@@ -86,15 +99,30 @@ function switching(
   return { name, summary, field: "state", value: () => state, write };
 }
 
+/** Removes the switch, and stores one only where a wider level would decide otherwise. */
+async function switchOn(
+  limits: LimitRecords,
+  target: FlagTarget,
+  _: Value,
+  by: PrincipalOptions,
+): Promise<{ readonly stampedBuckets: number }> {
+  const { own, state } = await limits.state(target);
+  if (own === "enabled" || (own === undefined && state === "enabled")) return { stampedBuckets: 0 };
+  const cleared = await limits.clear(target, by);
+  return (await limits.state(target)).state === "enabled" ? cleared : limits.enable(target, by);
+}
+
 export function flagCommands(level: FlagLevel): Leaf[] {
   return COMMANDS.map((command) => flagCommand(level, command));
 }
 
-function flagCommand(level: FlagLevel, { name, summary, field, value: read, write }: FlagCommand) {
+function flagCommand(level: FlagLevel, command: FlagCommand) {
+  const { name, alias, summary, field, value: read, write } = command;
   const [id, ...flags] = level.example;
   const takesPolicy = name === SET_CASCADE.name;
   return leaf<PrincipalOptions & { readonly resource?: string }>({
     name,
+    ...defined({ alias }),
     summary,
     arguments: takesPolicy ? [level.argument, POLICY] : [level.argument],
     options: [...level.options, PRINCIPAL_OPTION],

@@ -13,7 +13,7 @@ import {
   type Result,
   type Shape,
 } from "../../frame/command.ts";
-import { warningText } from "../../store/lost-limits.ts";
+import { lossText } from "../../store/lost-limits.ts";
 import { PRINCIPAL_OPTION, type PrincipalOptions, principalOf } from "../../store/principal.ts";
 import { levelJson, levelText } from "../../terminal/level-text.ts";
 import {
@@ -21,7 +21,11 @@ import {
   LIMIT_SHAPE,
   LIMITS_OPTION,
   limitLines,
+  nameWarnings,
   parseLimits,
+  REPLACE_KIND_OPTION,
+  SOFT_OPTION,
+  warningText,
 } from "../../terminal/limit-text.ts";
 
 type Fields = Readonly<Record<string, JsonValue>>;
@@ -33,11 +37,15 @@ export interface LimitLevel<Options extends object> {
   readonly title: string;
   /** Whether earlier versions call the commands `set-defaults` and so on. */
   readonly wasDefaults: boolean;
+  /** The end of the names of the commands; `limits` when absent. */
+  readonly noun?: string;
   readonly arguments: readonly ArgumentSpec[];
   /** Options of each of the commands. */
   readonly options: readonly OptionSpec[];
   readonly setOptions?: readonly OptionSpec[];
   readonly setExamples: readonly string[];
+  /** More sentences for the help of `set-limits`. */
+  readonly setDetails?: string;
   /** More sentences for the help of `get-limits`. */
   readonly details?: string;
   /** The end of the summary of `delete-limits`. */
@@ -50,7 +58,7 @@ export interface LimitLevel<Options extends object> {
 /** One level, such as that of the entity `key-1`. */
 export interface NamedLevel {
   readonly owner: { readonly json: Fields; readonly name: string };
-  set(records: LimitRecords, limits: readonly Limit[], by: PrincipalOptions): Promise<unknown>;
+  set(records: LimitRecords, limits: readonly Limit[], how: HowToSet): Promise<unknown>;
   /** Returns a line for each entity that lacks limits once these are set. */
   lost(records: LimitRecords, limits: readonly Limit[]): Promise<readonly string[]>;
   get(records: LimitRecords): Promise<StoredLevel>;
@@ -60,17 +68,34 @@ export interface NamedLevel {
   settings?(records: LimitRecords): Promise<{ readonly json: Fields; readonly line: string }>;
 }
 
+/** The principal of a change, and whether a limit of another kind may replace a stored one. */
+type HowToSet = PrincipalOptions & { readonly replaceKind?: boolean };
+
 const NO_SETTINGS = { json: {}, line: "" } as const;
 
 export function limitCommands<Options extends object>(level: LimitLevel<Options>): Leaf[] {
   return [setCommand(level), getCommand(level), deleteCommand(level)];
 }
 
+interface SetOptions extends PrincipalOptions {
+  readonly limit: readonly string[];
+  readonly soft: readonly string[];
+  readonly replaceKind?: boolean;
+}
+
 function setCommand<Options extends object>(level: LimitLevel<Options>): Leaf {
-  return leaf<Options & PrincipalOptions & { readonly limit: readonly string[] }>({
+  return leaf<Options & SetOptions>({
     ...named("set", level),
     summary: `replaces the limits of ${level.title}`,
-    options: [LIMITS_OPTION, ...level.options, ...(level.setOptions ?? []), PRINCIPAL_OPTION],
+    ...defined({ details: level.setDetails }),
+    options: [
+      LIMITS_OPTION,
+      SOFT_OPTION,
+      REPLACE_KIND_OPTION,
+      ...level.options,
+      ...(level.setOptions ?? []),
+      PRINCIPAL_OPTION,
+    ],
     store: "write",
     examples: level.setExamples,
     json: {
@@ -81,19 +106,23 @@ function setCommand<Options extends object>(level: LimitLevel<Options>): Leaf {
     },
     run: async ({ args: [id = ""], options, open, json, note }) => {
       const at = level.at(id, options);
-      const limits = parseLimits(options.limit);
+      const limits = parseLimits(options.limit, options.soft);
       const { limits: records } = await open();
-      await at.set(records, limits, principalOf(options));
+      await at.set(records, limits, {
+        ...principalOf(options),
+        ...defined({ replaceKind: options.replaceKind }),
+      });
+      const names = nameWarnings(limits);
       const lost = await at.lost(records, limits);
       // JSON has these lines as a field.
-      if (!json) for (const line of lost) note(warningText(line));
+      if (!json) for (const line of [...names.map(warningText), ...lost.map(lossText)]) note(line);
       const settings = (await at.settings?.(records)) ?? NO_SETTINGS;
       const { owner } = at;
       return {
         json: () => ({
           ...owner.json,
           limits: limits.map((limit) => limit.toJSON()),
-          warnings: [...lost],
+          warnings: [...names, ...lost],
           ...settings.json,
         }),
         text: () =>
@@ -181,7 +210,7 @@ export function resourcesCommand(command: {
 
 function named(word: "set" | "get" | "delete", level: LimitLevel<never>) {
   return {
-    name: `${word}-limits`,
+    name: `${word}-${level.noun ?? "limits"}`,
     ...(level.wasDefaults ? { alias: `${word}-defaults` } : {}),
     ...(level.arguments.length === 0 ? {} : { arguments: level.arguments }),
   };

@@ -1,25 +1,16 @@
 /** `usage`: consumed tokens, window by window. */
 
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
-import {
-  isoSeconds,
-  WINDOW_TYPES,
-  type WindowType,
-  windowEndMs,
-} from "@zae-limiter/limiter/core/windows.ts";
+import { isMoney } from "@zae-limiter/limiter/core/micro-dollars.ts";
+import { WINDOW_TYPES, type WindowType } from "@zae-limiter/limiter/core/windows.ts";
 import type { UsageQuery, UsageRecords } from "@zae-limiter/limiter/records/usage/usage.ts";
 import type { UsageSnapshot } from "@zae-limiter/limiter/records/usage/usage-item.ts";
-import {
-  CommandFailure,
-  type Group,
-  leaf,
-  type OptionSpec,
-  UsageError,
-} from "../../frame/command.ts";
-import { chart } from "../../terminal/chart.ts";
+import { type Group, leaf, type OptionSpec, UsageError } from "../../frame/command.ts";
 import { jsonOf } from "../../terminal/json.ts";
-import { wholeNumber, withThousands } from "../../terminal/numbers.ts";
+import { shownAmount, wholeNumber, withThousands } from "../../terminal/numbers.ts";
 import { fields, right, table } from "../../terminal/table.ts";
+import { countersText, usageChart, usageTable } from "../../terminal/usage-text.ts";
+import { report } from "./usage-report.ts";
 
 const LIMIT_DEFAULT = 100;
 const LIMIT_MAX = 10_000;
@@ -32,8 +23,9 @@ interface QueryOptions {
   readonly end?: string;
 }
 
-const QUERY_OPTIONS: readonly OptionSpec[] = [
-  { flags: "-e, --entity-id <id>", text: "of this entity" },
+const ENTITY_OPTION: OptionSpec = { flags: "-e, --entity-id <id>", text: "of this entity" };
+
+const SCOPE_OPTIONS: readonly OptionSpec[] = [
   { flags: "-r, --resource <name>", text: "of this resource" },
   {
     flags: "-w, --window <type>",
@@ -43,6 +35,12 @@ const QUERY_OPTIONS: readonly OptionSpec[] = [
   { flags: "--start <time>", text: "the first window, e.g. 2026-01-31 or 2026-01-31T14:00:00Z" },
   { flags: "--end <time>", text: "the last window" },
 ];
+
+const QUERY_OPTIONS: readonly OptionSpec[] = [ENTITY_OPTION, ...SCOPE_OPTIONS];
+
+const WHOLE_NAMESPACE =
+  "Without an entity and a resource it is usage of the whole namespace; on DynamoDB that reads " +
+  "the keys of all its entities.";
 
 const SNAPSHOT_SHAPE = {
   entity_id: "text",
@@ -64,6 +62,7 @@ interface ListOptions extends QueryOptions {
 const list = leaf<ListOptions>({
   name: "list",
   summary: "lists usage, the newest first",
+  details: WHOLE_NAMESPACE,
   options: [
     ...QUERY_OPTIONS,
     {
@@ -76,13 +75,17 @@ const list = leaf<ListOptions>({
     { flags: "-p, --plot", text: "draw a chart" },
   ],
   store: "read",
-  examples: ["usage list -e key-1 -w hourly", "usage list -r gpt-4 -w daily --plot"],
+  examples: [
+    "usage list -e key-1 -w hourly",
+    "usage list -r gpt-4 -w daily --plot",
+    "usage list -w monthly",
+  ],
   json: {
     snapshots: [SNAPSHOT_SHAPE],
     cursor: "text | null",
   },
   run: async ({ options, json, open, note, terminal }) => {
-    const query = checkedQuery(options);
+    const query = queryOf(options);
     if (json && options.plot === true)
       throw new UsageError("--plot and --json exclude each other. Leave one out");
     const { usage: records } = await open();
@@ -99,8 +102,8 @@ const list = leaf<ListOptions>({
       text: async () => {
         if (snapshots.length === 0) return "No usage was counted";
         if (cursor !== undefined) note(`There is more; continue with --cursor ${cursor}`);
-        if (drawn !== undefined) return plotUsage(drawn, terminal.columns);
-        return snapshotTable(snapshots, terminal.palette.faint);
+        if (drawn !== undefined) return usageChart(drawn, terminal.columns);
+        return usageTable(snapshots, terminal.palette.faint);
       },
     };
   },
@@ -118,14 +121,14 @@ const summary = leaf<QueryOptions>({
   name: "summary",
   summary: "sums usage up",
   details:
-    "One window type counts: hours and days together would count twice. Of a resource, an acquire " +
-    "that cascades counts once, not again for each ancestor.",
+    "One window type counts: hours and days together would count twice. Over several entities, an " +
+    `acquire that cascades counts once, not again for each ancestor. ${WHOLE_NAMESPACE}`,
   options: QUERY_OPTIONS,
   store: "read",
   examples: ["usage summary -e key-1 -w daily --start 2026-01-01"],
   json: SUMMARY_SHAPE,
   run: async ({ options, open, terminal }) => {
-    const query = checkedQuery(options);
+    const query = queryOf(options);
     const found = await (await open()).usage.summary(query);
     const { snapshotCount, total, average, minWindowStart, maxWindowStart } = found;
     return {
@@ -145,10 +148,71 @@ const summary = leaf<QueryOptions>({
           .sort()
           .map((name) => [
             name,
-            withThousands(total[name] ?? 0),
-            DECIMALS.format(average[name] ?? 0),
+            shownAmount(name, total[name] ?? 0),
+            averageText(name, average[name] ?? 0),
           ]);
         return `${fields(about, palette.faint)}\n\n${await table(columns, rows, palette.faint)}`;
+      },
+    };
+  },
+});
+
+const TOP_DEFAULT = 10;
+
+const CONSUMER_SHAPE = {
+  entity_id: "text",
+  total_events: "number",
+  counters: "object",
+  resources: ["text"],
+} as const;
+
+interface TopOptions extends QueryOptions {
+  readonly by?: string;
+  readonly limit: number;
+}
+
+const top = leaf<TopOptions>({
+  name: "top",
+  summary: "shows the entities that consumed most",
+  details:
+    "Usage is summed over all resources and all windows of one type. What cascades counts for an " +
+    `entity and for its ancestors. ${WHOLE_NAMESPACE.replace("an entity and a resource", "-r")}`,
+  options: [
+    ...SCOPE_OPTIONS,
+    { flags: "--by <limit>", text: "rank by tokens of this limit; without it by acquires" },
+    {
+      flags: "-l, --limit <count>",
+      text: "at most this many",
+      default: TOP_DEFAULT,
+      parse: wholeNumber(1, LIMIT_MAX),
+    },
+  ],
+  store: "read",
+  examples: ["usage top -w monthly", "usage top -r gpt-4 --by tpm --start 2026-01-01"],
+  json: { consumers: [CONSUMER_SHAPE] },
+  run: async ({ options, open, terminal }) => {
+    const { by, limit } = options;
+    const consumers = await (await open()).usage.top({
+      ...queryOf(options),
+      limit,
+      ...defined({ by }),
+    });
+    return {
+      json: () => ({
+        consumers: consumers.map((consumer) => jsonOf(CONSUMER_SHAPE, { ...consumer })),
+      }),
+      text: async () => {
+        if (consumers.length === 0) return "No usage was counted";
+        return table(
+          ["ENTITY", right("EVENTS"), "CONSUMED", "RESOURCES"],
+          consumers.map(({ entityId, totalEvents, counters, resources }) => [
+            entityId,
+            withThousands(totalEvents),
+            countersText(counters),
+            resources.join(", "),
+          ]),
+          terminal.palette.faint,
+        );
       },
     };
   },
@@ -157,15 +221,10 @@ const summary = leaf<QueryOptions>({
 export const usage: Group = {
   name: "usage",
   summary: "what was consumed, by hour, day and month",
-  commands: [list, summary],
+  commands: [list, summary, top, report],
 };
 
-/** Refuses an incomplete query before anything is opened. */
-function checkedQuery(options: QueryOptions): UsageQuery {
-  const { entityId, resource, window, start, end } = options;
-  if (entityId === undefined && resource === undefined) {
-    throw new CommandFailure("Expected an entity (-e key-1) or a resource (-r gpt-4)");
-  }
+function queryOf({ entityId, resource, window, start, end }: QueryOptions): UsageQuery {
   return defined({ entityId, resource, window, start, end });
 }
 
@@ -190,101 +249,23 @@ async function finestWindow(
   return undefined;
 }
 
-/** Returns snapshots that can be summed by resource: each acquire is in them once. */
+/** Returns snapshots that can be summed: each acquire is in them once. */
 async function toAddUp(
   records: UsageRecords,
   { entityId }: UsageQuery,
   snapshots: readonly UsageSnapshot[],
 ): Promise<readonly UsageSnapshot[]> {
-  return entityId === undefined ? records.withoutCascaded(snapshots) : snapshots;
+  return entityId === undefined
+    ? records.withoutCascaded(snapshots)
+    : records.withoutTotals(snapshots);
 }
 
-/** Returns how often a soft limit was left below zero; empty where it was not. */
-function debtOf({ overdrawn }: UsageSnapshot, limitName: string): string {
-  const count = overdrawn?.[limitName];
-  return count === undefined ? "" : ` (overdrawn ${withThousands(count)}x)`;
-}
-
-function snapshotTable(
-  snapshots: readonly UsageSnapshot[],
-  paint: (title: string) => string,
-): Promise<string> {
-  return table(
-    ["WINDOW", "TYPE", "RESOURCE", "ENTITY", right("EVENTS"), "CONSUMED"],
-    snapshots.map((snapshot) => [
-      snapshot.windowStart,
-      snapshot.windowType,
-      snapshot.resource,
-      snapshot.entityId,
-      withThousands(snapshot.totalEvents),
-      Object.keys(snapshot.counters)
-        .sort()
-        .map(
-          (name) =>
-            `${name}=${withThousands(snapshot.counters[name] ?? 0)}${debtOf(snapshot, name)}`,
-        )
-        .join(", "),
-    ]),
-    paint,
-  );
+function averageText(limitName: string, average: number): string {
+  if (isMoney(limitName)) return shownAmount(limitName, Math.round(average));
+  return DECIMALS.format(average);
 }
 
 const DECIMALS = new Intl.NumberFormat("en-US", {
   minimumFractionDigits: 2,
   maximumFractionDigits: 2,
 });
-
-const POINTS_MAX = 100_000;
-
-/** Draws a chart for each limit and window type. */
-function plotUsage(snapshots: readonly UsageSnapshot[], columns: number): string {
-  const types = [...new Set(snapshots.map(({ windowType }) => windowType))];
-  return types
-    .map((type) =>
-      chartsOf(
-        type,
-        snapshots.filter(({ windowType }) => windowType === type),
-        columns,
-      ),
-    )
-    .join("\n\n");
-}
-
-function chartsOf(type: string, snapshots: readonly UsageSnapshot[], columns: number): string {
-  const starts = snapshots.map(({ windowStart }) => windowStart).sort();
-  const first = starts[0] ?? "";
-  const last = starts.at(-1) ?? "";
-  const windows = windowsBetween(type, first, last) ?? [...new Set(starts)];
-  const names = [...new Set(snapshots.flatMap(({ counters }) => Object.keys(counters)))].sort();
-  const axis = { first: timeText(type, first), last: timeText(type, last) };
-  const charts = names.map((name) => {
-    const sums = new Map<string, number>();
-    for (const { windowStart, counters } of snapshots) {
-      sums.set(windowStart, (sums.get(windowStart) ?? 0) + (counters[name] ?? 0));
-    }
-    const amounts = windows.map((window) => sums.get(window) ?? 0);
-    return `${name}, ${type}\n${chart(amounts, axis, columns)}`;
-  });
-  const points = `${windows.length} ${windows.length === 1 ? "window" : "windows"}`;
-  return [...charts, `${first} to ${last}, ${points}`].join("\n\n");
-}
-
-/** Returns the part of a time that differs between windows of a type. */
-function timeText(type: string, start: string): string {
-  if (type === "hourly") return `${start.slice(5, 10)} ${start.slice(11, 16)}`;
-  return type === "monthly" ? start.slice(0, 7) : start.slice(0, 10);
-}
-
-/** Returns the starts of all windows between two, because one without usage has no record. */
-function windowsBetween(type: string, first: string, last: string): string[] | undefined {
-  const known = WINDOW_TYPES.find((candidate): candidate is WindowType => candidate === type);
-  const endMs = Date.parse(last);
-  let ms = Date.parse(first);
-  if (known === undefined || Number.isNaN(ms) || Number.isNaN(endMs)) return undefined;
-  const windows: string[] = [];
-  while (ms <= endMs && windows.length < POINTS_MAX) {
-    windows.push(isoSeconds(ms));
-    ms = windowEndMs(known, ms);
-  }
-  return windows;
-}

@@ -6,7 +6,7 @@ import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import { CLIENT_VERSION } from "@zae-limiter/limiter/domain/version.ts";
 import { tableOf } from "@zae-limiter/limiter/repository/stores/dynamodb.ts";
 import { fileOf } from "@zae-limiter/limiter/repository/stores/sqlite.ts";
-import { placeName } from "@zae-limiter/limiter/repository/stores/stores.ts";
+import { placeName, traitsOf } from "@zae-limiter/limiter/repository/stores/stores.ts";
 import { leaf } from "../../frame/command.ts";
 import { EXIT } from "../../frame/exit-codes.ts";
 import { type NamedStack, stackHint } from "../../frame/hint.ts";
@@ -193,20 +193,20 @@ interface FileStatus {
   readonly tableSizeBytes: number | undefined;
 }
 
-/** Reads the status of a store in a file, and changes nothing. */
+/** Reads the status of a store that is not on DynamoDB, and changes nothing. */
 async function fileStatus({ location, options }: StorePlace): Promise<FileStatus> {
   const name = placeName(location);
   const file = fileOf(location);
-  if (file === undefined || isMissing(file)) {
+  if (!traitsOf(location).isShared || isMissing(location)) {
     return { name, available: false, schemaVersion: undefined, tableSizeBytes: undefined };
   }
   const { findVersion } = await import("@zae-limiter/aws/deploy/compatibility.ts");
-  const found = await reading(file, (readable) => findVersion(readable, options));
+  const found = await reading(location, (readable) => findVersion(readable, options));
   return {
     name,
     available: found !== undefined,
     schemaVersion: found?.record.schemaVersion,
-    tableSizeBytes: statSync(file.path).size,
+    tableSizeBytes: file === undefined ? undefined : statSync(file.path).size,
   };
 }
 

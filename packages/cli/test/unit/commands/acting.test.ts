@@ -46,6 +46,28 @@ async function project() {
 const FULL = { "key-1 rpm": 10, "key-1 tpm": 1000, "acme tpm": 5000 };
 
 describe("acquire", () => {
+  test("acquire counts totals, and peek shows them under their names", async () => {
+    const { run, json } = await project();
+    await run("entity", "set-limits", "acme", "-r", "@all", "-l", "rpm:2");
+    const granted = await run("acquire", "key-1", "model-a", "-c", "rpm=1");
+    expect(granted.out).toBe(
+      "Granted: 1 rpm\n  key-1 rpm      9 of 10 left\n  acme @all/rpm  1 of 2 left\n",
+    );
+    expect((await run("peek", "key-1", "model-b")).out).toContain("@all/rpm");
+    await run("acquire", "key-1", "model-b", "-c", "rpm=1");
+    const refused = await run("acquire", "key-1", "model-c", "-c", "rpm=1");
+    expect(refused).toMatchObject({ code: 3 });
+    expect(refused.out).toContain("acme needs 1 @all/rpm, has 0");
+    const shown = await json<{ limits: { resource: string; available: number }[] }>(
+      "peek",
+      "key-1",
+      "model-c",
+    );
+    expectShape(peek.json, shown);
+    const total = shown.limits.find(({ resource }) => resource === "@all");
+    expect(total).toMatchObject({ entity_id: "acme", available: 0 });
+  });
+
   test("acquire consumes from the entity and the parents it cascades to", async () => {
     const { run, json, left } = await project();
     expect(await run("acquire", "key-1", "gpt-4", "-c", "rpm=1", "-c", "tpm=400")).toMatchObject({

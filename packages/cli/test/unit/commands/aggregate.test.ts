@@ -32,6 +32,12 @@ describe("the command aggregate", () => {
     }
   });
 
+  test("a store that counts usage itself needs no aggregator, and the command says so and ends", async () => {
+    const { code, out, err } = await cli(["aggregate", "--url", url]);
+    expect([code, out]).toEqual([0, ""]);
+    expect(err).toMatch(/^Not needed: .*limits\.db counts usage itself\. With --archive/);
+  });
+
   test("the command aggregate follows a file, archives what expired, logs JSON, and stops in good order", async () => {
     const archive = join(folder, "audit");
     const { code, out } = await cli(

@@ -77,7 +77,7 @@ test("in zsh, colons within descriptions and words are escaped, and quotes close
   expect(zsh).toContain("'--json:print JSON instead of text'");
   expect(zsh).toContain("sqlite\\:<file>");
   // Bash reads the same quotes, so it can check whether all are closed.
-  execFileSync("bash", ["-n", "-c", zsh]);
+  execFileSync("bash", ["-n"], { input: zsh });
 });
 
 test("in fish, conditions keep commands apart", async () => {

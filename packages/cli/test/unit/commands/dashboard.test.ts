@@ -31,7 +31,8 @@ async function statuses(url: string): Promise<number[]> {
   const { origin } = new URL(url);
   const login = await fetch(url, { redirect: "manual" });
   const cookie = login.headers.get("set-cookie")?.split(";", 1)[0] ?? "";
+  const key = login.headers.get("location")?.split("#")[1] ?? "";
   const refused = await fetch(`${origin}/api/session`);
-  const granted = await fetch(`${origin}/api/session`, { headers: { cookie } });
+  const granted = await fetch(`${origin}/api/session?${key}`, { headers: { cookie } });
   return [login.status, refused.status, granted.status];
 }

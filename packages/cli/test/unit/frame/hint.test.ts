@@ -65,13 +65,13 @@ describe("a suggested command", () => {
       namespace: "tenant-a",
       timeout: 5,
     };
-    const flags = "--name my-app --region eu-west-1 --endpoint-url http://localhost:8000";
+    const flags = "--table my-app --region eu-west-1 --endpoint-url http://localhost:8000";
     expect(storeHint(["namespace", "list"], given)).toBe(`zae-limiter namespace list ${flags}`);
     expect(namespaceHint(["entity", "list"], given)).toBe(
       `zae-limiter entity list ${flags} --namespace tenant-a`,
     );
     expect(stackHint(["upgrade"], stackAt("my-app", given))).toBe(
-      `zae-limiter stack upgrade ${flags}`,
+      `zae-limiter stack upgrade ${flags.replace("--table", "--name")}`,
     );
   });
 

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
-import { nearest } from "@zae-limiter/cli/frame/build.ts";
 import { REGISTRY } from "@zae-limiter/cli/frame/registry.ts";
 import { COLOURED, PLAIN, paletteFor } from "@zae-limiter/cli/terminal/palette.ts";
+import { nearest } from "@zae-limiter/limiter/base/nearest.ts";
 import { CLIENT_VERSION } from "@zae-limiter/limiter/domain/version.ts";
 import { cli } from "@zae-limiter/test-support/captured.ts";
 import { describe, expect, test } from "vitest";
@@ -27,10 +27,7 @@ describe("the command line", () => {
   });
 
   test.each([
-    [
-      ["nonsense"],
-      'there is no command "nonsense", did you mean namespace? See zae-limiter --help',
-    ],
+    [["nonsense"], 'there is no command "nonsense", did you mean prices? See zae-limiter --help'],
     [["entitiy"], 'there is no command "entitiy", did you mean entity? See zae-limiter --help'],
     [["--loud"], "unknown option '--loud'; see zae-limiter --help"],
     [["help", "dmeo"], 'there is no command "dmeo", did you mean demo? See zae-limiter --help'],

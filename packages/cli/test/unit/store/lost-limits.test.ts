@@ -87,6 +87,23 @@ describe("limits plan and apply", () => {
     expect((await run("limits", "apply", "-f", file)).err).toBe(WARNING);
   });
 
+  test("a name that states another period warns, in a command and in a file", async () => {
+    const { name, run, json } = store.namespace();
+    const warning = "the limit rpd refills per min, and its name says per day: ";
+    const set = ["system", "set-limits", "-l", "rpd:10/min"];
+    expect((await run(...set)).err).toContain(`Warning: ${warning}`);
+    expect(await json(...set)).toMatchObject({ warnings: [expect.stringContaining(warning)] });
+    expect((await run("system", "set-limits", "-l", "rpd:10")).out).toContain("rpd: 10/day");
+    const limits = "{ rpd: { capacity: 5, refill_period: 60 }, tpd: { capacity: 5 } }";
+    const file = fileIn(name, `namespace: default\nresources: { a: { limits: ${limits} } }\n`);
+    for (const command of ["validate", "plan", "apply"]) {
+      const { err } = await run("limits", command, "-f", file);
+      expect(err).toContain(`Warning: resource a: ${warning}`);
+      expect(err).not.toContain("tpd refills");
+    }
+    expect((await run("resource", "get-limits", "a")).out).toContain("tpd: 5/day");
+  });
+
   test("limits that are stored and not in the file count, unless the plan removes them", async () => {
     const { name, run } = store.namespace();
     const entity =

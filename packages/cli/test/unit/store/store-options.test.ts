@@ -28,6 +28,8 @@ describe("the store", () => {
     [{}, { ZAEL_URL: "sqlite:x.db", ZAEL_STACK: "app" }, { ...FILE, path: "x.db" }],
     [{ url: "sqlite:y.db" }, { ZAEL_URL: "sqlite:x.db" }, { ...FILE, path: "y.db" }],
     [{ name: "app" }, { ZAEL_URL: "sqlite:x.db" }, TABLE],
+    [{ table: "app" }, { ZAEL_URL: "sqlite:x.db" }, TABLE],
+    [{ table: "app", name: "app" }, {}, TABLE],
     [{ region: "eu-west-1" }, {}, { ...TABLE, table: "zae-limiter", region: "eu-west-1" }],
     [{ endpointUrl: LOCAL }, { ZAEL_STACK: "app" }, { ...TABLE, endpoint: LOCAL }],
     [
@@ -44,7 +46,10 @@ describe("the store", () => {
     [["--url", "memory:", "-n", "app"], 2, "--url and --name both name a store"],
     [["--url", "sqlite:x.db", "--region", "r"], 2, "are for DynamoDB, and --url is not"],
     [["--url", "postgres://x"], 1, "expected memory: | sqlite:"],
+    [["--url", "memory:", "--table", "app"], 2, "--url and --table both name a store"],
+    [["--table", "a", "--name", "b"], 2, "--table and --name both name a table"],
     [["-n", "my_app"], 1, "Invalid name"],
+    [["--name", "Tenant GmbH"], 1, "a name for people is --display-name"],
     [["-n", "app", "--endpoint-url", "localhost"], 1, "expected a web address"],
     [["--timeout", "0"], 2, "expected a number from 0.001 to 3600"],
     [["-N", "_"], 1, "Invalid namespace"],
@@ -52,6 +57,16 @@ describe("the store", () => {
     const refused = await cli(["resource", "list", ...options]);
     expect(refused).toMatchObject({ code, out: "" });
     expect(refused.err).toContain(reason);
+  });
+
+  test("--name says what it means where nothing else names a table", () => {
+    const meant = "--name means --table: the table app on DynamoDB, not ";
+    expect(place({ name: "app" }).remark).toContain(meant);
+    expect(place({ name: "app" }, { ZAEL_URL: "sqlite:x.db" }).remark).toContain("x.db");
+    expect(place({ table: "app" }).remark).toBeUndefined();
+    expect(place({ name: "app", region: "r" }).remark).toBeUndefined();
+    expect(place({ name: "app" }, { ZAEL_STACK: "other" }).remark).toBeUndefined();
+    expect(place({ name: "app" }, { ZAEL_URL: "dynamodb://other" }).remark).toBeUndefined();
   });
 
   test("a store that does not answer is exit code 4, in the time it is given", async () => {

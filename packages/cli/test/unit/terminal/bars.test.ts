@@ -28,6 +28,19 @@ describe("bars", () => {
     }
   });
 
+  test("a limit in money has dollars, in a layout that parts of cents do not move", () => {
+    const budget = Limit.parse("usd:$500/hour");
+    for (let columns = 40; columns <= 200; columns += 1) {
+      const [spent = ""] = linesAt(columns, status(budget, 499_998_712_000));
+      const [full = ""] = linesAt(columns, status(budget, 500_000_000_000));
+      expect(spent).toContain(" $499.998712 of $500.00");
+      expect(spent.indexOf(" of ")).toBe(full.indexOf(" of "));
+      expect(spent.length).toBeLessThanOrEqual(columns);
+    }
+    expect(linesAt(200, status(budget, 0))[0]).toContain("+$500.00/hour");
+    expect(statusJson(status(budget, 1_500_000_000)).available).toBe(1_500_000);
+  });
+
   test("numbers that do not fit next to long names are below them, whole", () => {
     const requests = Limit.parse("requests_per_minute:100");
     const tokens = Limit.parse("tokens_per_minute:1000000");

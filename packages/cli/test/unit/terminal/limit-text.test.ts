@@ -11,7 +11,17 @@ test.each([
   ["rpm:100/5min", "rpm: 100/5min"],
   ["rps:50/sec", "rps: 50/sec"],
   ["x:1/90sec", "x: 1/90sec"],
-  ["x:1/7day", "x: 1/7day"],
+  ["x:1/7day", "x: 1/7day, refills evenly"],
+  [
+    "x:10000/month Europe/Berlin",
+    "x: 10,000/month Europe/Berlin, resets on day 1 of the month at 00:00",
+  ],
+  ["x:5/week@sunday@06:00", "x: 5/week@sunday UTC@06:00, resets on sunday at 06:00"],
+  ["x:5/day UTC soft", "x: 5/day UTC, resets at 00:00, soft"],
+  ["x:5/year", "x: 5/year UTC, resets on 01-01 at 00:00"],
+  ["x:5/cron(0 6 * * 1-5)", "x: 5/cron(0 6 * * 1-5) UTC, resets by its cron expression"],
+  ["x:5/session:5hour", "x: 5/session:5hour, resets 5 hours after its first use"],
+  ["x:5/session:min", "x: 5/session:min, resets 1 minute after its first use"],
 ])("%s prints %j (op 25)", (text, expected) => {
   expect(limitText(Limit.parse(text))).toBe(expected);
 });

@@ -64,3 +64,7 @@ test("the size of the terminal stays that of the moment", () => {
   columns = 120;
   expect(terminal.columns).toBe(120);
 });
+
+test("characters that turn the direction of a text around are shown and not obeyed", () => {
+  expect(visible("key\u202e1\u2066\u200f")).toBe("key\\u202e1\\u2066\\u200f");
+});

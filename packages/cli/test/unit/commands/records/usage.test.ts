@@ -71,19 +71,41 @@ describe("usage list", () => {
   });
 
   test("usage list says what is missing or wrong", async () => {
-    const nothing = {
-      code: 1,
-      out: "",
-      err: "zae-limiter: Expected an entity (-e key-1) or a resource (-r gpt-4)\n",
-    };
-    // Before it opens anything: there is nothing at this address.
-    const nowhere = ["--url", "dynamodb://nowhere?endpoint=http://127.0.0.1:1"];
-    expect(await run("usage", "list", ...nowhere)).toMatchObject(nothing);
-    expect(await run("usage", "summary", ...nowhere)).toMatchObject(nothing);
     expect(await run("usage", "list", "-e", "key-1", "--start", "soon")).toMatchObject({ code: 1 });
     expect(await run("usage", "list", "-e", "key-1", "--cursor", "x")).toMatchObject({ code: 1 });
     const both = await run("usage", "list", "-e", "key-1", "--plot", "--json");
     expect(both).toMatchObject({ code: 2, out: "" });
+  });
+});
+
+describe("usage of a whole namespace", () => {
+  test("usage list without an entity and a resource has every entity", async () => {
+    const listed = await run("usage", "list");
+    expect(listed).toMatchObject({ code: 0, err: "" });
+    expect(rows(listed.out).map((row) => [row[0], row[3]])).toEqual([
+      ["WINDOW", "ENTITY"],
+      [hour(13), "key-2"],
+      [hour(13), "key-1"],
+      [hour(10), "key-1"],
+    ]);
+    const days = await json<{ snapshots: object[] }>("usage", "list", "-w", "daily");
+    expect(days.snapshots).toMatchObject([{ entity_id: "key-1", window: "daily" }]);
+    const summed = await json("usage", "summary");
+    expect(summed).toMatchObject({ snapshot_count: 3, total: { rpm: 5, tpm: 1550 } });
+  });
+
+  test("usage top ranks entities by acquires or by a limit", async () => {
+    const listed = await run("usage", "top");
+    expect(listed).toMatchObject({ code: 0, err: "" });
+    expect(rows(listed.out)).toEqual([
+      ["ENTITY", "EVENTS", "CONSUMED", "RESOURCES"],
+      ["key-1", "4", "rpm=4, tpm=1,500", "gpt-4"],
+      ["key-2", "1", "rpm=1, tpm=50", "gpt-4"],
+    ]);
+    const found = await json("usage", "top", "-r", "gpt-4", "--by", "tpm", "-l", "1");
+    expectShape(shapeOf(usage, "top"), found);
+    expect(found).toMatchObject({ consumers: [{ entity_id: "key-1", counters: { tpm: 1500 } }] });
+    expect((await run("usage", "top", "-w", "monthly")).out).toBe("No usage was counted\n");
   });
 });
 

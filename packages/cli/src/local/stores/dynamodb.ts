@@ -1,26 +1,41 @@
 /** Finds a local DynamoDB: dynoxide, or DynamoDB Local with Java. No Docker. */
 
-import { accessSync, constants, existsSync, readdirSync, statSync } from "node:fs";
-import { createRequire } from "node:module";
-import { delimiter, dirname, join, resolve } from "node:path";
-import { CommandFailure } from "../frame/command.ts";
+import { existsSync, readdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { CommandFailure } from "../../frame/command.ts";
+import { respondsTo } from "../answers.ts";
+import { executableIn, existing, foldersOf, packageFolder } from "./programs.ts";
+import {
+  CREATE_TIMEOUT_MS,
+  type Engine,
+  type EngineSearch,
+  inNamespace,
+  type LocalStore,
+  type StorePlace,
+} from "./store.ts";
 
-const EXECUTABLE = process.platform === "win32" ? ".exe" : "";
+export const dynamodb: LocalStore = {
+  engines: ["dynoxide", "dynamodb-local"],
+  port: 8000,
+  hasTables: true,
+  stopSignal: "SIGTERM",
+  find: findEngine,
+  endpoint,
+  url: ({ port, table, namespace }) =>
+    inNamespace(`dynamodb://${table}?endpoint=${endpoint(port)}`, namespace),
+  answers: (port, timer) => respondsTo(endpoint(port), timer),
+  create,
+};
 
-const ENGINE_NAMES = ["dynoxide", "dynamodb-local"] as const;
-
-export interface Engine {
-  readonly name: (typeof ENGINE_NAMES)[number];
-  readonly command: string;
-  args(port: number): readonly string[];
+function endpoint(port: number): string {
+  return `http://127.0.0.1:${port}`;
 }
 
-interface EngineSearch {
-  /** `dynoxide`, `dynamodb-local`, or the path of dynoxide's binary; absent: the first found. */
-  readonly engine?: string | undefined;
-  readonly jar?: string | undefined;
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly folder: string;
+async function create({ port, table = "", namespace }: StorePlace): Promise<void> {
+  const { Repository } = await import("@zae-limiter/limiter/repository/repository.ts");
+  const options = { endpoint: endpoint(port), namespace, timeoutMs: CREATE_TIMEOUT_MS };
+  const repo = await Repository.createTable(table, options);
+  await repo.close();
 }
 
 /** Returns the local DynamoDB, or throws a `CommandFailure` that says how to get one. */
@@ -71,9 +86,8 @@ function foundDynoxide(search: EngineSearch): Engine | undefined {
     packageFolder(dynoxidePackage(), search.folder) ??
     // Some installers keep the package of the binary next to the package that depends on it.
     packageFolder(dynoxidePackage(), packageFolder("dynoxide", search.folder));
-  const name = `dynoxide${EXECUTABLE}`;
-  const command = folder === undefined ? undefined : executableIn([folder], name);
-  const found = command ?? executableIn(pathOf(search), name);
+  const command = folder === undefined ? undefined : executableIn([folder], "dynoxide");
+  const found = command ?? executableIn(foldersOf(search.env.PATH), "dynoxide");
   return found === undefined ? undefined : dynoxide(found);
 }
 
@@ -109,46 +123,11 @@ function dynamoDbLocal(jar: string, search: EngineSearch): Engine {
 
 function javaOf(search: EngineSearch): string {
   const home = search.env.JAVA_HOME;
-  const folders = [...(home ? [join(home, "bin")] : []), ...pathOf(search)];
-  const java = executableIn(folders, `java${EXECUTABLE}`);
+  const folders = [...(home ? [join(home, "bin")] : []), ...foldersOf(search.env.PATH)];
+  const java = executableIn(folders, "java");
   if (java !== undefined) return java;
   throw new CommandFailure(
     "DynamoDB Local needs Java 17, and there is no java in JAVA_HOME or PATH. " +
       `Install it, or ${dynoxideAdvice()}`,
   );
-}
-
-function pathOf({ env }: EngineSearch): string[] {
-  return (env.PATH ?? "").split(delimiter).filter((folder) => folder !== "");
-}
-
-function executableIn(folders: readonly string[], name: string): string | undefined {
-  return folders.map((folder) => join(folder, name)).find(isExecutable);
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return statSync(path).isFile();
-  } catch {
-    return false;
-  }
-}
-
-function existing(option: string, path: string): string {
-  if (existsSync(path)) return resolve(path);
-  throw new CommandFailure(`${option} names ${path}, which does not exist`);
-}
-
-/** Returns the folder of an installed package: of the project first, then of this program. */
-function packageFolder(name: string, from: string | undefined): string | undefined {
-  if (from === undefined) return undefined;
-  for (const place of [join(from, "package.json"), import.meta.url]) {
-    try {
-      return dirname(createRequire(place).resolve(`${name}/package.json`));
-    } catch {
-      // Not there; perhaps elsewhere.
-    }
-  }
-  return undefined;
 }

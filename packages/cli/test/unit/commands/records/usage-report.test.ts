@@ -1,0 +1,142 @@
+/** `usage report`, in process, on calls that cascade and count for totals. */
+
+import { usage } from "@zae-limiter/cli/commands/records/usage.ts";
+import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
+import { TOTAL } from "@zae-limiter/limiter/domain/names.ts";
+import { beforeAll, describe, expect, test } from "vitest";
+import { expectShape, shapeOf } from "../../shape.ts";
+import { temporaryStore } from "../../temporary.ts";
+
+const store = temporaryStore();
+const { run, json, name } = store.namespace();
+const elsewhere = store.namespace();
+/** The first hour of December in Berlin, and still November in UTC. */
+const nowMs = Date.parse("2026-11-30T23:10:00Z");
+
+beforeAll(async () => {
+  const limiter = await RateLimiter.open(store.url, {
+    namespace: name,
+    clock: () => nowMs,
+    totals: true,
+    // The command reads with the clock of this machine.
+    usage: { retentionDays: 3650 },
+  });
+  const { entities, limits } = limiter.repository;
+  await entities.create({ id: "team-a" });
+  for (const id of ["ann", "bob"]) {
+    await entities.create({ id, parentId: "team-a", cascade: true });
+  }
+  await limits.setSystem(["tpm:1000000/hour", "usd:$500/hour"]);
+  await limits.setEntity("team-a", ["usd:$900/hour"], { resource: TOTAL });
+  const spend = async (entityId: string, resource: string, tpm: number, usd: number) => {
+    const lease = await limiter.acquire({ entityId, resource, consume: { tpm, usd } });
+    await lease.commit();
+  };
+  await spend("ann", "gpt-4", 1200, 12_345_678);
+  await spend("ann", "claude", 100, 1000);
+  await spend("bob", "gpt-4", 30, 2_000_000);
+  await limiter.close();
+});
+
+const rows = (out: string) =>
+  out
+    .trimEnd()
+    .split("\n")
+    .map((line) => line.trim().split(/ {2,}/));
+
+const DECEMBER = ["--month", "2026-12", "--zone", "Europe/Berlin"];
+
+describe("usage report", () => {
+  test("rows are by entity and model with dollars next to tokens, and the total counts once", async () => {
+    const { code, out, err } = await run("usage", "report", ...DECEMBER);
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(rows(out)).toEqual([
+      ["2026-12-01 00:00 Europe/Berlin to 2027-01-01 00:00 Europe/Berlin"],
+      [""],
+      ["ENTITY", "RESOURCE", "EVENTS", "tpm", "usd"],
+      ["team-a", "gpt-4", "2", "1,230", "$14.345678"],
+      ["ann *", "gpt-4", "1", "1,200", "$12.345678"],
+      ["bob *", "gpt-4", "1", "30", "$2.00"],
+      ["ann *", "claude", "1", "100", "$0.001"],
+      ["team-a", "claude", "1", "100", "$0.001"],
+      ["TOTAL", "3", "1,330", "$14.346678"],
+      [""],
+      ["* in the rows of ancestors too; the total counts it once"],
+    ]);
+  });
+
+  test("the month is that of the zone", async () => {
+    const november = ["usage", "report", "--month", "2026-11"];
+    const empty = await run(...november, "--zone", "Europe/Berlin");
+    expect(empty).toMatchObject({ code: 0, err: "" });
+    expect(empty.out).toBe(
+      "No usage was counted from 2026-11-01 00:00 Europe/Berlin to 2026-12-01 00:00 Europe/Berlin\n",
+    );
+    expect((await run(...november)).out).toContain("TOTAL");
+  });
+
+  test("JSON has micro-dollars, and CSV dollars", async () => {
+    const found = await json("usage", "report", "--by", "model", ...DECEMBER);
+    expectShape(shapeOf(usage, "report"), found);
+    expect(found).toEqual({
+      zone: "Europe/Berlin",
+      start: "2026-12-01T00:00:00+01:00",
+      end: "2027-01-01T00:00:00+01:00",
+      rows: [
+        {
+          resource: "gpt-4",
+          total_events: 2,
+          counters: { tpm: 1230, usd: 14_345_678 },
+          cascaded: false,
+        },
+        { resource: "claude", total_events: 1, counters: { tpm: 100, usd: 1000 }, cascaded: false },
+      ],
+      total: { total_events: 3, counters: { tpm: 1330, usd: 14_346_678 } },
+    });
+    const { out } = await run("usage", "report", "--by", "entity", "--csv", ...DECEMBER);
+    expect(out.trimEnd().split("\n")).toEqual([
+      "entity_id,total_events,tpm,usd ($),cascaded",
+      "team-a,3,1330,14.346678,no",
+      "ann,2,1300,12.346678,yes",
+      "bob,1,30,2,yes",
+    ]);
+  });
+
+  test("one entity, one resource and the first rows", async () => {
+    const ann = await run("usage", "report", "--by", "entity,day", "-e", "ann", ...DECEMBER);
+    expect(rows(ann.out)[3]).toEqual(["ann", "2026-12-01", "2", "1,300", "$12.346678"]);
+    const total = await run("usage", "report", "-r", TOTAL, ...DECEMBER);
+    expect(rows(total.out)[3]).toEqual(["team-a", TOTAL, "3", "$14.346678"]);
+    const first = await run("usage", "report", "--limit", "1", ...DECEMBER);
+    expect(first.err).toBe("There are 4 more rows; --limit shows more\n");
+    expect(rows(first.out)).toHaveLength(5);
+    expect(first.out).toContain("TOTAL");
+  });
+
+  test("a zone with half hours says where its hours count", async () => {
+    const { err } = await run("usage", "report", "--month", "2026-12", "--zone", "Asia/Kolkata");
+    expect(err).toContain("Asia/Kolkata differs by 30 minutes: an hour counts where it begins");
+  });
+
+  test.each([
+    [["--zone", "Berlin"], 'there is no time zone "Berlin" here; did you mean Europe/Berlin?'],
+    [["--month", "2026-13"], 'expected --month like 2026-11, got "2026-13"'],
+    [["--by", "person"], 'expected entity, model and day, joined by commas, got "person"'],
+    [["--by", "model,resource"], 'expected each part once, got "model,resource"'],
+    [["--csv", "--json"], "--csv and --json exclude each other"],
+  ])("%j is a mistake on the command line", async (options, message) => {
+    const { code, out, err } = await run("usage", "report", ...options);
+    expect({ code, out }).toEqual({ code: 2, out: "" });
+    expect(err).toContain(message);
+  });
+
+  test("a namespace without usage has an empty report", async () => {
+    const limiter = await RateLimiter.open(store.url, { namespace: elsewhere.name });
+    await limiter.close();
+    expect((await elsewhere.run("usage", "report")).out).toContain("No usage was counted from ");
+    expect(await elsewhere.json("usage", "report")).toMatchObject({
+      rows: [],
+      total: { total_events: 0, counters: {} },
+    });
+  });
+});
