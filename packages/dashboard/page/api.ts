@@ -9,11 +9,29 @@ const BASE = `${location.pathname.replace(/\/?$/, "/")}api/`;
 /** The namespace that is shown; empty for the one that the dashboard was started with. */
 export const namespace = signal(new URLSearchParams(location.search).get("ns") ?? "");
 
+/** Named by the folder: several pages may be mounted on one server. */
+const KEY_NAME = `zae-limiter-key ${BASE}`;
+
+/** The key that the login hands over in the fragment; absent where the page has another guard. */
+const key = keyOf();
+
+function keyOf(): string | undefined {
+  const given = /^#key=([\w-]+)$/.exec(location.hash)?.[1];
+  try {
+    if (given === undefined) return localStorage.getItem(KEY_NAME) ?? undefined;
+    localStorage.setItem(KEY_NAME, given);
+  } catch {
+    // Without storage the key lasts until the page is loaded again.
+  }
+  history.replaceState(null, "", location.pathname + location.search);
+  return given;
+}
+
 export type Query = Readonly<Record<string, string | null | undefined>>;
 
 /** Returns the address of a path of the handler, with the namespace that is shown. */
 export function addressOf(path: string, query: Query = {}): string {
-  const given = Object.entries({ ...query, ns: namespace.value || undefined });
+  const given = Object.entries({ ...query, ns: namespace.value || undefined, key });
   const set = given.flatMap(([name, value]) => (value ? [[name, value] as [string, string]] : []));
   const text = new URLSearchParams(set).toString();
   return BASE + path + (text === "" ? "" : `?${text}`);

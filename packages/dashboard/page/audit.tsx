@@ -3,18 +3,11 @@
 import { useEffect, useState } from "preact/hooks";
 import type { AuditEventJson, AuditJson } from "../src/wire.ts";
 import { get, namespace } from "./api.ts";
+import { deedOf, isOfLimits } from "./deeds.ts";
 import { time } from "./format.ts";
 import { useLoaded } from "./loaded.ts";
 import { Card, Differences, EntityLink, Note, Nothing } from "./parts.tsx";
 import { hrefOf, route } from "./state.ts";
-
-const ACTIONS: Readonly<Record<string, string>> = {
-  limits_set: "set limits",
-  limits_deleted: "removed limits",
-  entity_created: "created",
-  entity_updated: "updated",
-  entity_deleted: "deleted",
-};
 
 export function Audit() {
   const given = route.value.query.get("subject") ?? "";
@@ -84,36 +77,38 @@ export function AuditList({ subject }: { subject: string }) {
 }
 
 function Event({ event }: { event: AuditEventJson }) {
-  const isOfLimits = event.action.startsWith("limits_");
   return (
     <li>
       <div class="event-head">
         <span class={event.principal === null ? "faint" : "principal"}>
           {event.principal ?? "unnamed"}
         </span>{" "}
-        {ACTIONS[event.action] ?? event.action} <Subject event={event} />
+        {deedOf(event)} <Subject event={event} />
         <time class="faint" dateTime={event.timestamp}>
           {time(event.timestamp)}
         </time>
       </div>
-      {isOfLimits && <Differences differences={event.differences} />}
+      {isOfLimits(event) && <Differences differences={event.differences} />}
     </li>
   );
 }
 
 function Subject({ event }: { event: AuditEventJson }) {
   const { subject, resource } = event;
-  if (subject === "$SYSTEM") return <b>of the system</b>;
+  const of = isOfLimits(event) ? "of " : "";
+  if (subject === "$SYSTEM") return <b>{of}the system</b>;
   if (subject.startsWith("$RESOURCE:")) {
     return (
       <span>
-        of <b class="mono">{subject.slice("$RESOURCE:".length)}</b>
+        {of}
+        <b class="mono">{subject.slice("$RESOURCE:".length)}</b>
       </span>
     );
   }
   return (
     <span>
-      {event.action.startsWith("limits_") ? "of " : ""}
+      {of}
+      {event.details.level === "children" && "the children of "}
       <EntityLink id={subject} />
       {resource !== null && resource !== "_default_" && (
         <span>

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
-import { compact } from "./format.ts";
+import { compactAmount } from "./format.ts";
 
 export interface Series {
   readonly name: string;
@@ -56,11 +56,13 @@ export function StackedChart(props: {
   /** Each with a value per window. */
   series: readonly Series[];
   height: number;
+  /** The limit whose amounts these are. */
+  limitName: string;
   label: string;
   theme: string;
 }) {
   const place = useRef<HTMLDivElement>(null);
-  const { seconds, gap, series, height, label, theme } = props;
+  const { seconds, gap, series, height, limitName, label, theme } = props;
   // Theme changes the colours.
   useEffect(() => {
     const element = place.current;
@@ -87,7 +89,12 @@ export function StackedChart(props: {
         },
         axes: [
           { ...axis, values: (_, splits) => splits.map(moment) },
-          { ...axis, size: 56, incrs: STEPS, values: (_, splits) => splits.map(compact) },
+          {
+            ...axis,
+            size: 56,
+            incrs: STEPS,
+            values: (_, splits) => splits.map((split) => compactAmount(limitName, split)),
+          },
         ],
         series: [
           {},
@@ -110,7 +117,7 @@ export function StackedChart(props: {
       resized.disconnect();
       chart.destroy();
     };
-  }, [seconds, gap, series, height, theme]);
+  }, [seconds, gap, series, height, limitName, theme]);
   return (
     <div
       ref={place}

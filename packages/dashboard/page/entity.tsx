@@ -1,14 +1,21 @@
 /** One entity: its place in the hierarchy, its buckets, its usage and its audit trail. */
 
 import { useEffect, useState } from "preact/hooks";
-import type { AllowanceJson, EntityDetailJson, PlaceJson } from "../src/wire.ts";
+import type {
+  AllowanceJson,
+  AncestorJson,
+  BalanceJson,
+  EntityDetailJson,
+  PlaceJson,
+} from "../src/wire.ts";
 import { get } from "./api.ts";
 import { AuditList } from "./audit.tsx";
 import { SOURCE_NAMES, time } from "./format.ts";
 import { LimitEditor } from "./limit-editor.tsx";
 import { useLoaded } from "./loaded.ts";
-import { BalanceBar, Card, EntityLink, Limits, Note, Nothing } from "./parts.tsx";
-import { openPath, session } from "./state.ts";
+import { BalanceBar, Card, EntityLink, Limits, Mark, Note, Nothing } from "./parts.tsx";
+import { availableAfter } from "./refill.ts";
+import { openPath, secondsSince, session } from "./state.ts";
 import { UsageChart } from "./usage.tsx";
 
 const REFRESH_MS = 2000;
@@ -111,6 +118,9 @@ function Allowance(props: {
           {source === null ? "no limits" : `from ${SOURCE_NAMES[source]}`}
         </span>
         <Limits limits={allowance.limits} />
+        {allowance.state !== "enforced" && (
+          <Mark mark={allowance.state} at={allowance.disabledAt?.replace("_", " ") ?? null} />
+        )}
         {session.value?.readOnly === false && !editing && (
           <button type="button" class="quiet" onClick={() => setEditing(true)}>
             {source === "entity" ? "Edit" : "Override"}
@@ -130,12 +140,44 @@ function Allowance(props: {
         />
       )}
       {allowance.balances.length === 0 ? (
-        <p class="faint small">no bucket yet: everything is available</p>
+        <p class="faint small">
+          {allowance.state === "disabled"
+            ? "no bucket yet, and every acquire is refused"
+            : "no bucket yet: everything is available"}
+        </p>
       ) : (
         allowance.balances.map((balance) => (
           <BalanceBar key={balance.limitName} balance={balance} atMs={atMs} />
         ))
       )}
+      {allowance.ancestors.map((ancestor) => (
+        <Ancestor key={ancestor.entityId} ancestor={ancestor} atMs={atMs} />
+      ))}
     </div>
   );
+}
+
+/** Shows a bucket that calls consume from as well, and whether it is the one that refuses. */
+function Ancestor({ ancestor, atMs }: { ancestor: AncestorJson; atMs: number }) {
+  const { entityId, state, balances } = ancestor;
+  const refuses = state === "disabled" || balances.some(isRefusing(secondsSince(atMs)));
+  return (
+    <div class="ancestor">
+      <p class="ancestor-head small">
+        also from <EntityLink id={entityId} />
+        {state !== "enforced" && <Mark mark={state} />}
+        {refuses && <span class="badge refuses">refuses now</span>}
+        {balances.length === 0 && <span class="faint">no bucket yet</span>}
+      </p>
+      {balances.map((balance) => (
+        <BalanceBar key={balance.limitName} balance={balance} atMs={atMs} />
+      ))}
+    </div>
+  );
+}
+
+/** Returns whether a limit has no whole token and refuses; a soft or bypassed one does not. */
+function isRefusing(elapsedSeconds: number): (balance: BalanceJson) => boolean {
+  return (balance) =>
+    balance.mark === undefined && Math.floor(availableAfter(balance, elapsedSeconds)) < 1;
 }

@@ -1,6 +1,6 @@
 /** The first steps in a namespace without limits or without calls. */
 
-import type { LimitsJson } from "../src/wire.ts";
+import type { LimitsJson, ListedResourcesJson } from "../src/wire.ts";
 import { get, namespace } from "./api.ts";
 import { useLoaded } from "./loaded.ts";
 import { Card } from "./parts.tsx";
@@ -10,8 +10,10 @@ import { hrefOf, session } from "./state.ts";
 export const EDIT_SYSTEM = { edit: "system" } as const;
 
 export function hasNoLimits(limits: LimitsJson): boolean {
-  const { system, resources, entityResources, entityDefaults } = limits;
-  return system.length + resources.length + entityResources.length === 0 && !entityDefaults;
+  const { system, resources, entities, children } = limits;
+  const isEmpty = (listed: ListedResourcesJson) =>
+    listed.resources.length === 0 && !listed.hasDefaults;
+  return system.length + resources.length === 0 && isEmpty(entities) && isEmpty(children);
 }
 
 /** Shows the first step on an overview without buckets. */

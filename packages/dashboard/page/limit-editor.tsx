@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { EffectJson, PlaceJson, PreviewJson } from "../src/wire.ts";
 import { post } from "./api.ts";
-import { time, whole } from "./format.ts";
+import { time, whole, wholeAmount } from "./format.ts";
 import { Differences, EntityLink, Limits, Note, SureButton } from "./parts.tsx";
 
 export interface EditorProps {
@@ -20,7 +20,16 @@ interface Checked {
   readonly error?: string;
 }
 
-const limitsIn = (text: string) => text.split(/[\s,]+/).filter((part) => part !== "");
+/** Splits at spaces and commas; a word without a name, such as `soft`, belongs to its limit. */
+function limitsIn(text: string): string[] {
+  const limits: string[] = [];
+  for (const word of text.split(/[\s,]+/).filter((part) => part !== "")) {
+    const isLimit = /^[A-Za-z][A-Za-z0-9_.-]*:/.test(word) || limits.length === 0;
+    if (isLimit) limits.push(word);
+    else limits.push(`${limits.pop()} ${word}`);
+  }
+  return limits;
+}
 
 export function LimitEditor({ place, stored, suggested, done }: EditorProps) {
   const [text, setText] = useState((suggested ?? stored).join("  "));
@@ -112,12 +121,18 @@ export function LimitEditor({ place, stored, suggested, done }: EditorProps) {
 }
 
 function Preview({ preview }: { preview: PreviewJson }) {
-  const { differences, affectedCount, exceededCount, effects, complete, snapshots } = preview;
+  const { warnings, differences, affectedCount, exceededCount, effects } = preview;
+  const { complete, snapshots } = preview;
   const removed = differences.filter(({ after }) => after === null);
   const few = effects.slice(0, 8);
   return (
     <>
       <Differences differences={differences} />
+      {warnings.map((warning) => (
+        <Note key={warning} kind="warn">
+          {warning}
+        </Note>
+      ))}
       {removed.length > 0 && (
         <Note kind="warn">
           Acquires that name {removed.map(({ limitName }) => limitName).join(", ")} fail with an
@@ -177,7 +192,10 @@ function Effects({ effects }: { effects: readonly EffectJson[] }) {
               <td data-label={effect.exceeded.length > 0 ? "Busiest hour" : undefined}>
                 {effect.exceeded.map(({ limitName, used, allowed, hour }) => (
                   <span key={limitName} class="bad-text" title={time(hour)}>
-                    {limitName}: {whole(used)} of {whole(allowed)}{" "}
+                    {limitName}: {wholeAmount(limitName, used)} of {wholeAmount(
+                      limitName,
+                      allowed,
+                    )}{" "}
                   </span>
                 ))}
               </td>

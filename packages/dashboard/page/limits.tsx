@@ -1,13 +1,19 @@
-/** The limits of all four levels, edited in place. */
+/** The limits of all levels, edited in place. */
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import type { EntityLimitsJson, LimitsJson, PlaceJson, StoredLimitsJson } from "../src/wire.ts";
+import type {
+  EntityLimitsJson,
+  LimitsJson,
+  ListedResourcesJson,
+  PlaceJson,
+  StoredLimitsJson,
+} from "../src/wire.ts";
 import { get, namespace } from "./api.ts";
 import { EDIT_SYSTEM, hasNoLimits, SystemCommand } from "./first-step.tsx";
 import { LimitEditor } from "./limit-editor.tsx";
 import { useLoaded } from "./loaded.ts";
-import { Card, EntityLink, Limits, Note, Nothing } from "./parts.tsx";
+import { Card, EntityLink, Limits, Mark, Note, Nothing } from "./parts.tsx";
 import { route, session } from "./state.ts";
 
 export function LimitsView() {
@@ -20,7 +26,7 @@ export function LimitsView() {
       <h1 class="visually-hidden">Limits</h1>
       <p class="lead">
         The most specific level that has limits applies: <b>entity</b>, then <b>entity default</b>,
-        then <b>resource</b>, then <b>system</b>.
+        then <b>children of the parent</b>, then <b>resource</b>, then <b>system</b>.
       </p>
       <Card title="System" hint="for everything that no other level has limits for">
         {data !== undefined && hasNoLimits(data) && <Begin />}
@@ -42,12 +48,18 @@ export function LimitsView() {
         {data?.resources.map((stored) => (
           <Row key={stored.resource} place={stored} limits={stored.limits} saved={reload}>
             <span class="mono">{stored.resource}</span>
+            <Switch state={stored.state} />
           </Row>
         ))}
         {data?.resources.length === 0 && <Nothing>No resource has limits.</Nothing>}
         <AddRow label="Add a resource" fields={["resource"]} saved={reload} />
       </Card>
-      {data !== undefined && <EntityLevels limits={data} saved={reload} />}
+      {data !== undefined && (
+        <>
+          <EntityLevels kind={CHILDREN} listed={data.children} saved={reload} />
+          <EntityLevels kind={ENTITIES} listed={data.entities} saved={reload} />
+        </>
+      )}
     </div>
   );
 }
@@ -67,8 +79,37 @@ function Begin() {
   );
 }
 
-function EntityLevels({ limits, saved }: { limits: LimitsJson; saved: () => void }) {
-  const choices = [...(limits.entityDefaults ? [""] : []), ...limits.entityResources];
+/** The kinds of limits that entities store: for themselves, and for the entities below them. */
+const ENTITIES = {
+  path: "entity-limits",
+  title: "Entities",
+  hint: "limits of their own",
+  all: "for all resources (entity default)",
+  none: "No entity has limits of its own.",
+  add: "Add an entity",
+  levels: ["entity_default", "entity"],
+} as const;
+const CHILDREN = {
+  path: "children-limits",
+  title: "Children of an entity",
+  hint: "for each entity directly below it without limits of its own",
+  all: "for all resources",
+  none: "No entity has limits for its children.",
+  add: "Add limits for children",
+  levels: ["parent_default", "parent"],
+} as const;
+type Kind = typeof ENTITIES | typeof CHILDREN;
+
+function EntityLevels({
+  kind,
+  listed,
+  saved,
+}: {
+  kind: Kind;
+  listed: ListedResourcesJson;
+  saved: () => void;
+}) {
+  const choices = [...(listed.hasDefaults ? [""] : []), ...listed.resources];
   const [chosen, setChosen] = useState<string>();
   const resource = chosen !== undefined && choices.includes(chosen) ? chosen : (choices[0] ?? "");
   const [pages, setPages] = useState<{
@@ -78,7 +119,7 @@ function EntityLevels({ limits, saved }: { limits: LimitsJson; saved: () => void
   }>();
   const key = `${namespace.value} ${resource}`;
   const { data, reload } = useLoaded(key, (signal) =>
-    get<EntityLimitsJson>("entity-limits", { resource }, signal),
+    get<EntityLimitsJson>(kind.path, { resource }, signal),
   );
   const more = pages?.key === key ? pages.more : [];
   const cursor = pages?.key === key ? pages.cursor : (data?.cursor ?? null);
@@ -88,14 +129,14 @@ function EntityLevels({ limits, saved }: { limits: LimitsJson; saved: () => void
     saved();
   };
   const loadMore = async () => {
-    const page = await get<EntityLimitsJson>("entity-limits", { resource, cursor });
+    const page = await get<EntityLimitsJson>(kind.path, { resource, cursor });
     setPages({ key, more: [...more, ...page.limits], cursor: page.cursor });
   };
   const all = [...(data?.limits ?? []), ...more];
   return (
     <Card
-      title="Entities"
-      hint="limits of their own"
+      title={kind.title}
+      hint={kind.hint}
       actions={
         choices.length > 0 && (
           <label class="field">
@@ -106,7 +147,7 @@ function EntityLevels({ limits, saved }: { limits: LimitsJson; saved: () => void
             >
               {choices.map((name) => (
                 <option key={name} value={name}>
-                  {name === "" ? "for all resources (entity default)" : `for ${name}`}
+                  {name === "" ? kind.all : `for ${name}`}
                 </option>
               ))}
             </select>
@@ -117,17 +158,29 @@ function EntityLevels({ limits, saved }: { limits: LimitsJson; saved: () => void
       {all.map((stored) => (
         <Row key={stored.entityId} place={stored} limits={stored.limits} saved={refresh}>
           <EntityLink id={stored.entityId ?? ""} />
+          <Switch state={stored.state} />
         </Row>
       ))}
-      {choices.length === 0 && <Nothing>No entity has limits of its own.</Nothing>}
+      {choices.length === 0 && <Nothing>{kind.none}</Nothing>}
       {cursor !== null && (
         <button type="button" class="quiet wide" onClick={() => void loadMore()}>
           Show more
         </button>
       )}
-      <AddRow label="Add an entity" fields={["entityId", "resource"]} saved={refresh} />
+      <AddRow
+        label={kind.add}
+        fields={["entityId", "resource"]}
+        levels={kind.levels}
+        saved={refresh}
+      />
     </Card>
   );
+}
+
+/** Shows the switch that is stored at a level, if any. */
+function Switch({ state }: { state: string | null | undefined }) {
+  if (state === "disabled" || state === "bypass") return <Mark mark={state} />;
+  return state === "enabled" ? <span class="badge">switched on</span> : null;
 }
 
 function Row(props: {
@@ -174,7 +227,13 @@ function Row(props: {
 type Field = "entityId" | "resource";
 
 /** Shows a form for a place that has no limits yet. */
-function AddRow(props: { label: string; fields: readonly Field[]; saved: () => void }) {
+function AddRow(props: {
+  label: string;
+  fields: readonly Field[];
+  /** The level for all resources, and that for one. */
+  levels?: Kind["levels"];
+  saved: () => void;
+}) {
   const [open, setOpen] = useState(false);
   const [place, setPlace] = useState<PlaceJson>();
   const [values, setValues] = useState<Readonly<Record<Field, string>>>({
@@ -211,7 +270,7 @@ function AddRow(props: { label: string; fields: readonly Field[]; saved: () => v
       class="row open inline"
       onSubmit={(event) => {
         event.preventDefault();
-        setPlace(placeOf(props.fields, values));
+        setPlace(placeOf(props.levels, values));
       }}
     >
       {props.fields.map((field) => (
@@ -238,9 +297,12 @@ function AddRow(props: { label: string; fields: readonly Field[]; saved: () => v
   );
 }
 
-function placeOf(fields: readonly Field[], values: Readonly<Record<Field, string>>): PlaceJson {
+function placeOf(
+  levels: Kind["levels"] | undefined,
+  values: Readonly<Record<Field, string>>,
+): PlaceJson {
   const [entityId, resource] = [values.entityId.trim(), values.resource.trim()];
-  if (!fields.includes("entityId")) return { level: "resource", resource };
-  if (resource === "") return { level: "entity_default", entityId };
-  return { level: "entity", entityId, resource };
+  if (levels === undefined) return { level: "resource", resource };
+  if (resource === "") return { level: levels[0], entityId };
+  return { level: levels[1], entityId, resource };
 }

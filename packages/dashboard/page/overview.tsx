@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { BalanceJson, BusyJson, OverviewJson } from "../src/wire.ts";
 import { FirstStep } from "./first-step.tsx";
-import { clock, compact, seconds, whole } from "./format.ts";
+import { clock, compact, compactAmount, seconds, whole } from "./format.ts";
 import { BalanceBar, Card, EntityLink, Nothing } from "./parts.tsx";
 import { refilled } from "./refill.ts";
 import { live, now, overview, secondsSince, session } from "./state.ts";
@@ -24,7 +24,7 @@ export function Overview() {
         <div class="stack">
           <Card
             title="Empty or in debt"
-            hint="without a whole token; requests are refused until they refill"
+            hint="without a whole token; refuses until it refills, unless it is soft"
           >
             <Balances
               balances={seen?.empty}
@@ -75,6 +75,22 @@ function Tiles({ seen }: { seen: OverviewJson | undefined }) {
         value={shown(seen?.scarceCount)}
         kind={kindOf(seen?.scarceCount, "warn")}
       />
+      {(seen?.disabledCount ?? 0) > 0 && (
+        <Tile
+          label="Switched off"
+          detail="resources and entities"
+          value={shown(seen?.disabledCount)}
+          kind="bad"
+        />
+      )}
+      {(seen?.bypassCount ?? 0) > 0 && (
+        <Tile
+          label="Bypassed"
+          detail="granted and counted"
+          value={shown(seen?.bypassCount)}
+          kind="warn"
+        />
+      )}
       {session.value?.live === true && (
         <Tile
           label="Refused"
@@ -225,15 +241,15 @@ function Busiest({ seen }: { seen: OverviewJson | undefined }) {
         <Nothing>Nothing was consumed lately.</Nothing>
       ) : (
         <div class="halves">
-          <Ranking title="Entities" rows={busiest.entities} />
-          <Ranking title="Resources" rows={busiest.resources} />
+          <Ranking title="Entities" limitName={busiest.limitName} rows={busiest.entities} />
+          <Ranking title="Resources" limitName={busiest.limitName} rows={busiest.resources} />
         </div>
       )}
     </Card>
   );
 }
 
-function Ranking(props: { title: string; rows: readonly BusyJson[] }) {
+function Ranking(props: { title: string; limitName: string; rows: readonly BusyJson[] }) {
   const highest = Math.max(1, ...props.rows.map(({ inUse }) => inUse));
   return (
     <div>
@@ -245,7 +261,7 @@ function Ranking(props: { title: string; rows: readonly BusyJson[] }) {
               {resource === undefined ? <span class="mono">{name}</span> : <EntityLink id={name} />}{" "}
               {resource !== undefined && <span class="faint">{resource}</span>}
             </span>
-            <span class="rank-value">{compact(Math.max(0, inUse))}</span>
+            <span class="rank-value">{compactAmount(props.limitName, Math.max(0, inUse))}</span>
             <span class="rank-bar" style={{ width: `${(Math.max(0, inUse) / highest) * 100}%` }} />
           </li>
         ))}

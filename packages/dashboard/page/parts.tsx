@@ -2,8 +2,8 @@
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import type { BalanceJson, DifferenceJson } from "../src/wire.ts";
-import { compact, seconds, whole } from "./format.ts";
+import type { BalanceJson, DifferenceJson, MarkJson } from "../src/wire.ts";
+import { compactAmount, seconds, wholeAmount } from "./format.ts";
 import { availableAfter, stateOf } from "./refill.ts";
 import { hrefOf, secondsSince } from "./state.ts";
 import { theme, toggleTheme } from "./theme.ts";
@@ -61,19 +61,38 @@ export function EntityLink(props: { id: string }) {
   );
 }
 
+const MARKS: Readonly<Record<MarkJson, readonly [label: string, title: string]>> = {
+  soft: ["soft", "It refuses nothing: consumption is counted, into debt"],
+  bypass: ["bypassed", "Everything is granted and counted"],
+  disabled: ["switched off", "Every acquire is refused"],
+};
+
+/** Shows that a limit is not simply enforced. */
+export function Mark({ mark, at }: { mark: MarkJson; at?: string | null }) {
+  const [label, title] = MARKS[mark];
+  return (
+    <span class={`badge mark-${mark}`} title={title}>
+      {label}
+      {at != null && ` by ${at}`}
+    </span>
+  );
+}
+
 /** Shows how full a bucket is now: it refills on the page as it does in the store. */
 export function BalanceBar(props: { balance: BalanceJson; atMs: number; label?: string }) {
   const { balance } = props;
-  const { capacity, refillPerSecond } = balance;
-  const available = availableAfter(balance, secondsSince(props.atMs));
+  const { capacity, limitName } = balance;
+  const passed = secondsSince(props.atMs);
+  const available = availableAfter(balance, passed);
   const share = capacity === 0 ? 1 : Math.max(0, available / capacity);
   const kind = stateOf(available, capacity);
-  const label = props.label ?? balance.limitName;
-  const fullIn = available < capacity ? (capacity - available) / refillPerSecond : 0;
-  const tip = fullIn > 0 ? `full in ${seconds(fullIn)}` : "full";
+  const label = props.label ?? limitName;
   return (
-    <div class={`balance ${kind}`} title={tip}>
-      <span class="balance-name">{label}</span>
+    <div class={`balance ${kind}`} title={returnText(balance, available, passed)}>
+      <span class="balance-name">
+        {label}
+        {balance.mark !== undefined && <Mark mark={balance.mark} />}
+      </span>
       {/* biome-ignore lint/a11y/useSemanticElements: browsers draw <meter> in their own way. */}
       <div
         class="bar"
@@ -82,15 +101,31 @@ export function BalanceBar(props: { balance: BalanceJson; atMs: number; label?: 
         aria-valuemin={0}
         aria-valuemax={capacity}
         aria-valuenow={Math.max(0, Math.floor(available))}
-        aria-valuetext={`${whole(Math.floor(available))} of ${whole(capacity)}`}
+        aria-valuetext={`${wholeAmount(limitName, Math.floor(available))} of ${wholeAmount(limitName, capacity)}`}
       >
         <div class="fill" style={{ width: `${share * 100}%` }} />
       </div>
       <span class="balance-numbers">
-        <b>{compact(Math.floor(available))}</b> / {compact(capacity)}
+        <b>{compactAmount(limitName, Math.floor(available))}</b> /{" "}
+        {compactAmount(limitName, capacity)}
       </span>
+      {balance.resets !== undefined && (
+        <small class="faint balance-resets">{returnText(balance, available, passed)}</small>
+      )}
     </div>
   );
+}
+
+/** Returns when a bucket is full again: after its refill, or when it resets. */
+function returnText(balance: BalanceJson, available: number, passed: number): string {
+  const { capacity, refillPerSecond, resets, resetsInSeconds } = balance;
+  if (resets !== undefined) {
+    const left = (resetsInSeconds ?? 0) - passed;
+    return left > 0 ? `resets in ${seconds(left)}` : resets;
+  }
+  return available < capacity
+    ? `full in ${seconds((capacity - available) / refillPerSecond)}`
+    : "full";
 }
 
 export function Differences(props: { differences: readonly DifferenceJson[] }) {

@@ -7,7 +7,8 @@ const SCARCE_SHARE = 0.2;
 
 /** Returns what a limit of a bucket has some seconds after it was read. */
 export function availableAfter(balance: BalanceJson, seconds: number): number {
-  const { available, capacity, refillPerSecond } = balance;
+  const { available, capacity, refillPerSecond, resetsInSeconds } = balance;
+  if (resetsInSeconds !== undefined && seconds >= resetsInSeconds) return capacity;
   return Math.min(capacity, available + refillPerSecond * seconds);
 }
 

@@ -4,7 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { UsageJson } from "../src/wire.ts";
 import { addressOf, get, namespace } from "./api.ts";
 import { colourOf, StackedChart } from "./chart.tsx";
-import { compact, time, whole } from "./format.ts";
+import { compactAmount, time, wholeAmount } from "./format.ts";
 import { useLoaded } from "./loaded.ts";
 import { Card, Note, Nothing } from "./parts.tsx";
 import { theme } from "./theme.ts";
@@ -265,6 +265,7 @@ function UsageShown(props: {
         gap={WINDOW_SECONDS[window]}
         series={series}
         height={props.compact ? 180 : 300}
+        limitName={name}
         label={`${name} from ${timeAt(first)} to ${timeAt(last)}; the table below has the numbers`}
         theme={theme.value}
       />
@@ -272,7 +273,7 @@ function UsageShown(props: {
         {series.map((each, at) => (
           <li key={each.name}>
             <span class="swatch" style={{ background: colourOf(at) }} />
-            <span class="mono">{each.name}</span> <b>{compact(totals[at] ?? 0)}</b>
+            <span class="mono">{each.name}</span> <b>{compactAmount(name, totals[at] ?? 0)}</b>
           </li>
         ))}
       </ul>
@@ -308,7 +309,7 @@ function UsageTable({ data, name }: { data: UsageJson; name: string }) {
             <tr key={start}>
               <th scope="row">{time(start)}</th>
               {data.groups.map((group) => (
-                <td key={group.name}>{whole(group.values[name]?.[at] ?? 0)}</td>
+                <td key={group.name}>{wholeAmount(name, group.values[name]?.[at] ?? 0)}</td>
               ))}
             </tr>
           ))}

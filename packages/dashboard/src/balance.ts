@@ -2,11 +2,12 @@
 
 import type { StoredState } from "@zae-limiter/limiter/buckets/bucket-admin.ts";
 import { floorDiv } from "@zae-limiter/limiter/core/integers.ts";
+import { resetText } from "@zae-limiter/limiter/domain/quota-text.ts";
 import type { BalanceJson } from "./wire.ts";
 
 /** Returns the balance of one shard, as if it were the whole bucket. */
 export function balanceOf(state: StoredState): BalanceJson {
-  const { entityId, resource, limitName, shardCount } = state;
+  const { entityId, resource, limitName, shardCount, period } = state;
   return {
     entityId,
     resource,
@@ -15,6 +16,10 @@ export function balanceOf(state: StoredState): BalanceJson {
     capacity: floorDiv(state.capacityMilli, 1000),
     refillPerSecond: state.refillMilli / state.periodMs,
     shardCount,
+    ...(state.rule === undefined ? {} : { resets: resetText(state.rule) }),
+    ...(period === undefined
+      ? {}
+      : { resetsInSeconds: Math.max(0, period.endMs - period.atMs) / 1000 }),
   };
 }
 

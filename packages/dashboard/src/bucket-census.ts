@@ -1,5 +1,6 @@
 /** Counts and ranks buckets one by one, for the overview. Pure. */
 
+import { entryOf } from "@zae-limiter/limiter/base/entry.ts";
 import type { StoredState } from "@zae-limiter/limiter/buckets/bucket-admin.ts";
 import { balanceOf, wholeBalances } from "./balance.ts";
 import type { BalanceJson, BusiestJson, BusyJson, OverviewJson } from "./wire.ts";
@@ -10,6 +11,8 @@ const BUSIEST_MAX = 8;
 const NAMES_MAX = 12;
 /** Less than this share of the capacity is scarce. */
 const SCARCE_SHARE = 0.2;
+/** With more entities than this, the sum of a resource counts what cascades for each of them. */
+const CASCADED_MAX = 10_000;
 
 interface Busy {
   inUse: number;
@@ -21,7 +24,15 @@ interface Busy {
 interface NameCensus {
   readonly entities: TopList<BusyJson>;
   readonly resources: Map<string, Busy>;
+  /** Use by resource and entity, to leave out what cascaded. */
+  readonly inUse: Map<string, Map<string, number>>;
 }
+
+/** Finds which entities' use is part of an ancestor's; their names are left out of a sum. */
+export type CascadedOf = (
+  inUse: ReadonlyMap<string, number>,
+  limitName: string,
+) => Promise<ReadonlySet<string>>;
 
 export class BucketCensus {
   /** Shards, which are added up at the end. */
@@ -29,7 +40,6 @@ export class BucketCensus {
   readonly #empty = new TopList<BalanceJson>(LISTED_MAX, ({ available }) => -available);
   readonly #scarce = new TopList<BalanceJson>(LISTED_MAX, (balance) => -shareOf(balance));
   readonly #names = new Map<string, NameCensus>();
-  readonly #resources = new Set<string>();
   #buckets = 0;
   #emptyCount = 0;
   #debtCount = 0;
@@ -39,11 +49,6 @@ export class BucketCensus {
   add(state: StoredState): void {
     if (state.shardCount > 1) this.#shards.push(state);
     else this.#count(balanceOf(state));
-  }
-
-  /** The names of all resources so far. */
-  get resources(): ReadonlySet<string> {
-    return this.#resources;
   }
 
   /** Returns everything so far; after `complete` there must be no more. */
@@ -59,15 +64,30 @@ export class BucketCensus {
       emptyCount: this.#emptyCount,
       debtCount: this.#debtCount,
       scarceCount: this.#scarceCount,
+      disabledCount: 0,
+      bypassCount: 0,
       empty: this.#empty.all,
       scarce: this.#scarce.all,
       busiest: [...this.#names].map(([limitName, census]) => busiestOf(limitName, census)),
     };
   }
 
+  /** Takes what cascaded out of the sums of resources, once all buckets were added. */
+  async leaveOutCascaded(cascadedOf: CascadedOf): Promise<void> {
+    for (const balance of wholeBalances(this.#shards.splice(0))) this.#count(balance);
+    for (const [limitName, { resources, inUse }] of this.#names) {
+      for (const [resource, users] of inUse) {
+        const sum = resources.get(resource);
+        if (sum === undefined || users.size > CASCADED_MAX) continue;
+        for (const entityId of await cascadedOf(users, limitName)) {
+          sum.inUse -= users.get(entityId) ?? 0;
+        }
+      }
+    }
+  }
+
   #count(balance: BalanceJson): void {
     const { entityId, resource, available, capacity } = balance;
-    this.#resources.add(resource);
     // The limits of a bucket follow each other.
     if (this.#last?.entityId !== entityId || this.#last.resource !== resource) {
       this.#buckets += 1;
@@ -92,10 +112,13 @@ export class BucketCensus {
       census = {
         entities: new TopList<BusyJson>(BUSIEST_MAX, (busy) => busy.inUse),
         resources: new Map(),
+        inUse: new Map(),
       };
       this.#names.set(limitName, census);
     }
     if (inUse > 0) {
+      const users = entryOf(census.inUse, resource, () => new Map<string, number>());
+      if (users.size <= CASCADED_MAX) users.set(entityId, inUse);
       census.entities.add({ name: entityId, resource, inUse, capacity, buckets: 1 });
     }
     const sum = census.resources.get(resource) ?? { inUse: 0, capacity: 0, buckets: 0 };

@@ -143,7 +143,7 @@ class Dashboard {
     const isOwn = name === this.#repository.namespaceName;
     const repository = isOwn ? this.#repository : await this.#repository.namespace(name);
     if (known?.repository.namespaceId === repository.namespaceId) return known;
-    const scope = { repository, survey: new Survey(repository[INTERNALS]) };
+    const scope = { repository, survey: new Survey(repository) };
     if (this.#scopes.size >= SCOPES_MAX) this.#scopes.clear();
     this.#scopes.set(name, scope);
     return scope;

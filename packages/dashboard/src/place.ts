@@ -1,4 +1,4 @@
-/** One of the four levels, and the limits that are stored there. */
+/** One of the levels, and the limits that are stored there. */
 
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { checkLimits, type Limit } from "@zae-limiter/limiter/domain/limit.ts";
@@ -6,6 +6,8 @@ import {
   checkConfigResource,
   checkEntityId,
   checkResource,
+  DEFAULT_RESOURCE,
+  TOTAL,
 } from "@zae-limiter/limiter/domain/names.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import type { ChangeJson } from "./wire.ts";
@@ -14,8 +16,15 @@ import type { ChangeJson } from "./wire.ts";
 export type Place =
   | { readonly level: "system" }
   | { readonly level: "resource"; readonly resource: string }
-  | { readonly level: "entity_default"; readonly entityId: string }
-  | { readonly level: "entity"; readonly entityId: string; readonly resource: string };
+  | { readonly level: "entity_default" | "parent_default"; readonly entityId: string }
+  | EntityPlace;
+
+/** Limits of an entity for a resource; of a parent, those of each entity directly below it. */
+interface EntityPlace {
+  readonly level: "entity" | "parent";
+  readonly entityId: string;
+  readonly resource: string;
+}
 
 /** A change whose parts have been checked. */
 export interface Change {
@@ -24,7 +33,6 @@ export interface Change {
   readonly expected: readonly string[];
 }
 
-/** Checks the body of a change. */
 export function checkChange(body: unknown): Change {
   const { level, resource, entityId, limits, expected } = (body ?? {}) as Partial<ChangeJson>;
   return {
@@ -37,12 +45,14 @@ export function checkChange(body: unknown): Change {
 function checkPlace(level: unknown, entityId: unknown, resource: unknown): Place {
   if (level === "system") return { level };
   if (level === "resource") return { level, resource: checkResource(resource as string) };
-  if (level === "entity_default") return { level, entityId: checkEntityId(entityId as string) };
-  if (level === "entity") {
+  if (level === "entity_default" || level === "parent_default") {
+    return { level, entityId: checkEntityId(entityId as string) };
+  }
+  if (level === "entity" || level === "parent") {
     const id = checkEntityId(entityId as string);
     return { level, entityId: id, resource: checkConfigResource(resource as string) };
   }
-  const levels = "system, resource, entity_default or entity";
+  const levels = "system, resource, parent_default, parent, entity_default or entity";
   throw new ValidationError("level", level, `expected ${levels}, got ${String(level)}`);
 }
 
@@ -53,8 +63,16 @@ export async function storedLimits(
 ): Promise<readonly Limit[]> {
   if (place.level === "system") return (await limits.getSystem()).limits;
   if (place.level === "resource") return limits.getResource(place.resource);
-  if (place.level === "entity_default") return limits.getEntity(place.entityId);
-  return limits.getEntity(place.entityId, { resource: place.resource });
+  const { entityId } = place;
+  const options = { resource: "resource" in place ? place.resource : DEFAULT_RESOURCE };
+  return isForChildren(place)
+    ? limits.getChildren(entityId, options)
+    : limits.getEntity(entityId, options);
+}
+
+/** Returns whether limits hold for the entities directly below one, and not for itself. */
+export function isForChildren({ level }: Place): boolean {
+  return level === "parent" || level === "parent_default";
 }
 
 /** Stores limits in a place, or removes what is there; the same calls as `limits apply` makes. */
@@ -72,7 +90,12 @@ export async function storeLimits(
     return remove ? limits.deleteResource(resource, by) : limits.setResource(resource, wanted, by);
   }
   const { entityId } = place;
-  const options = place.level === "entity" ? { ...by, resource: place.resource } : by;
+  const options = "resource" in place ? { ...by, resource: place.resource } : by;
+  if (isForChildren(place)) {
+    return remove
+      ? limits.deleteChildren(entityId, options)
+      : limits.setChildren(entityId, wanted, options);
+  }
   return remove
     ? limits.deleteEntity(entityId, options)
     : limits.setEntity(entityId, wanted, options);
@@ -84,15 +107,32 @@ export async function limitsBelow(
   place: Place,
   resource: string,
 ): Promise<readonly Limit[]> {
-  const below: Place[] = [];
-  if (place.level === "entity") below.push({ level: "entity_default", entityId: place.entityId });
-  if (place.level === "entity" || place.level === "entity_default") {
-    below.push({ level: "resource", resource });
-  }
-  if (place.level !== "system") below.push({ level: "system" });
-  for (const level of below) {
+  for (const level of await placesBelow(repository, place, resource)) {
     const limits = await storedLimits(repository, level);
     if (limits.length > 0) return limits;
   }
   return [];
+}
+
+/** Returns the levels below a place, from specific to general. */
+async function placesBelow(
+  { entities }: Repository,
+  place: Place,
+  resource: string,
+): Promise<readonly Place[]> {
+  if (place.level === "system") return [];
+  const below: Place[] = [];
+  if (place.level === "entity") below.push({ level: "entity_default", entityId: place.entityId });
+  if (place.level === "entity" || place.level === "entity_default") {
+    const parentId = (await entities.get(place.entityId))?.parentId;
+    if (parentId !== undefined) {
+      below.push({ level: "parent", entityId: parentId, resource });
+      below.push({ level: "parent_default", entityId: parentId });
+    }
+  }
+  if (place.level === "parent") below.push({ level: "parent_default", entityId: place.entityId });
+  if (place.level !== "resource") below.push({ level: "resource", resource });
+  below.push({ level: "system" });
+  // A total has no default levels, and none of the system.
+  return resource === TOTAL ? below.filter((each) => "resource" in each) : below;
 }

@@ -8,18 +8,21 @@ import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import { entryOf } from "@zae-limiter/limiter/base/entry.ts";
 import { isoSeconds } from "@zae-limiter/limiter/core/windows.ts";
 import type { Limit } from "@zae-limiter/limiter/domain/limit.ts";
-import { DEFAULT_RESOURCE } from "@zae-limiter/limiter/domain/names.ts";
+import { periodDisagreement } from "@zae-limiter/limiter/domain/limit-period.ts";
+import { DEFAULT_RESOURCE, TOTAL } from "@zae-limiter/limiter/domain/names.ts";
 import { pages } from "@zae-limiter/limiter/records/cursor.ts";
 import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { differencesOf, exceededBy, type HourlyUse } from "./differences.ts";
-import { type Change, limitsBelow, type Place, storedLimits } from "./place.ts";
+import { type Change, isForChildren, limitsBelow, type Place, storedLimits } from "./place.ts";
 import type { EffectJson, PreviewJson } from "./wire.ts";
 
 const DAY_MS = 86_400_000;
 const READ_MAX = 20_000;
 const EFFECTS_MAX = 100;
 const PAGE = 1000;
+
+type ChildrenPlace = Extract<Place, { readonly entityId: string }>;
 
 /** An entity and a resource that a place may apply to, with its hours of the last day. */
 interface Candidate {
@@ -46,6 +49,7 @@ export async function previewChange(repository: Repository, change: Change): Pro
   }
   effects.sort((left, right) => right.exceeded.length - left.exceeded.length);
   return {
+    warnings: after.flatMap((limit) => periodDisagreement(limit) ?? []),
     differences: differencesOf(before, after),
     affectedCount: effects.length,
     exceededCount: effects.filter(({ exceeded }) => exceeded.length > 0).length,
@@ -72,15 +76,16 @@ class CandidateReader {
   }
 
   async read(place: Place): Promise<void> {
-    if (place.level === "entity" || place.level === "entity_default") {
-      await this.#readEntity(place.entityId, place.level === "entity" ? place.resource : undefined);
+    if (isForChildren(place)) await this.#readChildren(place as ChildrenPlace);
+    else if (place.level === "entity" || place.level === "entity_default") {
+      await this.#readEntity(place.entityId, "resource" in place ? place.resource : undefined);
     } else if (place.level === "resource") {
       await this.#readResource(place.resource);
     } else {
       const { limits } = this.#repository;
       const own = new Set(await limits.listResources());
       for (const resource of await this.#resources()) {
-        if (!own.has(resource)) await this.#readResource(resource);
+        if (resource !== TOTAL && !own.has(resource)) await this.#readResource(resource);
       }
     }
   }
@@ -95,8 +100,28 @@ class CandidateReader {
     await this.#readHours({ entityId, ...defined({ resource }) });
     if (resource !== undefined) return;
     for (const [key, found] of this.#found) {
+      if (found.entityId !== entityId) continue;
       const own = await limits.getEntity(entityId, { resource: found.resource });
-      if (own.length > 0) this.#found.delete(key);
+      if (own.length > 0 || found.resource === TOTAL) this.#found.delete(key);
+    }
+  }
+
+  /** Reads the entities directly below one that have no limits of their own. */
+  async #readChildren(place: ChildrenPlace): Promise<void> {
+    const { entities, limits } = this.#repository;
+    for (const { id } of await entities.children(place.entityId)) {
+      if (!this.#mayRead()) return;
+      await this.#readEntity(id, "resource" in place ? place.resource : undefined);
+    }
+    for (const [key, { entityId, resource }] of this.#found) {
+      const hiding = levelsOf(resource).map((level) =>
+        limits.getEntity(entityId, { resource: level }),
+      );
+      if (place.level === "parent_default") {
+        hiding.push(limits.getChildren(place.entityId, { resource }));
+      }
+      const stored = await Promise.all(hiding);
+      if (stored.flat().length > 0) this.#found.delete(key);
     }
   }
 
@@ -107,11 +132,20 @@ class CandidateReader {
       this.#candidate(state.entityId, resource);
     }
     await this.#readHours({ resource });
-    for (const level of [resource, DEFAULT_RESOURCE]) {
-      const { limits } = this.#repository;
-      const listed = pages((from) => limits.listEntities(level, { limit: PAGE, ...from }));
-      for await (const { entityIds } of listed) {
-        for (const id of entityIds) this.#found.delete(keyOf(id, resource));
+    for (const level of levelsOf(resource)) {
+      for await (const id of this.#limitedAt(level)) this.#found.delete(keyOf(id, resource));
+    }
+  }
+
+  /** Lists the entities that have limits of their own, or of their parent. */
+  async *#limitedAt(level: string): AsyncGenerator<string> {
+    const { entities, limits } = this.#repository;
+    const owners = pages((from) => limits.listEntities(level, { limit: PAGE, ...from }));
+    for await (const { entityIds } of owners) yield* entityIds;
+    const parents = pages((from) => limits.listParents(level, { limit: PAGE, ...from }));
+    for await (const { entityIds } of parents) {
+      for (const parentId of entityIds) {
+        for (const { id } of await entities.children(parentId)) yield id;
       }
     }
   }
@@ -148,6 +182,11 @@ class CandidateReader {
     if (this.#reads > READ_MAX) this.complete = false;
     return this.complete;
   }
+}
+
+/** Returns the resources for which limits of an entity may apply to a resource. */
+function levelsOf(resource: string): readonly string[] {
+  return resource === TOTAL ? [resource] : [resource, DEFAULT_RESOURCE];
 }
 
 function keyOf(entityId: string, resource: string): string {

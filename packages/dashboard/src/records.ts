@@ -15,31 +15,39 @@ import type {
   DifferenceJson,
   EntityLimitsJson,
   LimitsJson,
+  ListedResourcesJson,
   NamespacesJson,
   StoredLimitsJson,
 } from "./wire.ts";
 
 const ENTITIES_PER_PAGE = 50;
 
-/** Returns the limits of system and resources, and the resources with limits of entities. */
 export async function allLimits({ limits }: Repository): Promise<LimitsJson> {
-  const [system, names, entityResources] = await Promise.all([
+  const [system, names, ofEntities, ofChildren] = await Promise.all([
     limits.getSystem(),
     limits.listResources(),
     limits.listEntityResources(),
+    limits.listChildrenResources(),
   ]);
   const resources = await Promise.all(
     names.map(async (resource) => {
-      const stored = await limits.getResource(resource);
-      return { level: "resource", resource, limits: stored.map(String) } as const;
+      const { limits: stored, state = null } = await limits.level({ resource });
+      return { level: "resource", resource, limits: stored.map(String), state } as const;
     }),
   );
   return {
     system: system.limits.map(String),
     onUnavailable: system.onUnavailable ?? null,
     resources,
-    entityResources: entityResources.filter((name) => name !== DEFAULT_RESOURCE),
-    entityDefaults: entityResources.includes(DEFAULT_RESOURCE),
+    entities: listedResources(ofEntities),
+    children: listedResources(ofChildren),
+  };
+}
+
+function listedResources(names: readonly string[]): ListedResourcesJson {
+  return {
+    resources: names.filter((name) => name !== DEFAULT_RESOURCE),
+    hasDefaults: names.includes(DEFAULT_RESOURCE),
   };
 }
 
@@ -56,12 +64,31 @@ export async function entityLimits(
   });
   const found = await Promise.all(
     page.entityIds.map(async (entityId): Promise<StoredLimitsJson> => {
-      const stored = await limits.getEntity(entityId, { resource: name });
+      const target = { entityId, ...(resource === undefined ? {} : { resource }) };
+      const { limits: stored, state = null } = await limits.level(target);
       const place =
         resource === undefined
           ? ({ level: "entity_default", entityId } as const)
           : ({ level: "entity", entityId, resource } as const);
-      return { ...place, limits: stored.map(String) };
+      return { ...place, limits: stored.map(String), state };
+    }),
+  );
+  return { limits: found, cursor: page.cursor ?? null };
+}
+
+/** Returns entities with limits for their children: for a resource, or for all without one. */
+export async function childrenLimits(
+  { limits }: Repository,
+  resource: string | undefined,
+  cursor: string | undefined,
+): Promise<EntityLimitsJson> {
+  const name = resource ?? DEFAULT_RESOURCE;
+  const page = await limits.listParents(name, { limit: ENTITIES_PER_PAGE, ...defined({ cursor }) });
+  const found = await Promise.all(
+    page.entityIds.map(async (entityId): Promise<StoredLimitsJson> => {
+      const stored = await limits.getChildren(entityId, { resource: name });
+      const level = resource === undefined ? "parent_default" : "parent";
+      return { level, entityId, ...defined({ resource }), limits: stored.map(String) };
     }),
   );
   return { limits: found, cursor: page.cursor ?? null };
@@ -183,13 +210,18 @@ function differencesIn(
   if (!isOfLimits(event)) return [];
   const earlier = history.find(
     (other) =>
-      other.eventId < event.eventId && other.resource === event.resource && isOfLimits(other),
+      other.eventId < event.eventId &&
+      other.resource === event.resource &&
+      other.details.level === event.details.level &&
+      isOfLimits(other),
   );
   return differencesOf(earlier === undefined ? [] : limitsIn(earlier), limitsIn(event));
 }
 
-function isOfLimits({ action }: AuditEvent): boolean {
-  return action === "limits_set" || action === "limits_deleted";
+/** Returns whether an event states limits; one of a switch or a policy states only that. */
+function isOfLimits({ action, details }: AuditEvent): boolean {
+  if (action === "limits_deleted") return true;
+  return action === "limits_set" && Array.isArray(details.limits);
 }
 
 function limitsIn({ action, details }: AuditEvent): readonly Limit[] {

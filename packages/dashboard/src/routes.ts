@@ -11,13 +11,13 @@ import {
   allNamespaces,
   auditTrail,
   changeNamespace,
+  childrenLimits,
   entityLimits,
   saveLimits,
 } from "./records.ts";
 import { failure, RequestFailure } from "./server/failure.ts";
 import type { Survey } from "./survey.ts";
 import { csvOf, type UsageOptions, usageReport, usageRows } from "./usage-report.ts";
-import { usedResources } from "./used-resources.ts";
 import type { SessionJson } from "./wire.ts";
 
 /** One request that passed the guard. */
@@ -61,6 +61,15 @@ export const READ_ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
     "entity-limits",
     ({ repository, query }) =>
       entityLimits(
+        repository,
+        query.get("resource") ?? undefined,
+        query.get("cursor") ?? undefined,
+      ),
+  ],
+  [
+    "children-limits",
+    ({ repository, query }) =>
+      childrenLimits(
         repository,
         query.get("resource") ?? undefined,
         query.get("cursor") ?? undefined,
@@ -132,9 +141,8 @@ async function usageFile(asked: Asked): Promise<Response> {
   });
 }
 
-function rowsOf({ repository, survey, query }: Asked) {
-  const resources = () => usedResources(repository, survey);
-  return usageRows(repository, usageOptions(query), resources);
+function rowsOf({ repository, query }: Asked) {
+  return usageRows(repository, usageOptions(query));
 }
 
 function usageOptions(query: URLSearchParams): UsageOptions {

@@ -6,14 +6,14 @@
  */
 
 import { unbreakable } from "@zae-limiter/limiter/base/listener.ts";
-import type { RepositoryInternals } from "@zae-limiter/limiter/repository/internals.ts";
+import { INTERNALS, type RepositoryInternals } from "@zae-limiter/limiter/repository/internals.ts";
+import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { BucketCensus } from "./bucket-census.ts";
+import { cascadedOf, marked } from "./marks.ts";
 import type { OverviewJson } from "./wire.ts";
 
 /** How long the first answer waits for the first walk. */
 const FIRST_WAIT_MS = 60;
-/** How long a question for all resources waits for the first walk. */
-const RESOURCES_WAIT_MS = 2000;
 const PAUSE_MS_MIN = 1000;
 /** A walk may take a tenth of the time. */
 const PAUSE_FACTOR = 9;
@@ -26,42 +26,35 @@ interface Walk {
 }
 
 export class Survey {
+  readonly #repository: Repository;
   readonly #internals: RepositoryInternals;
   readonly #warn = unbreakable<unknown>("dashboard", (error) => {
     throw error;
   });
   #finished: OverviewJson | undefined;
-  /** The resources that the last finished walk has found. */
-  #resources: ReadonlySet<string> = new Set();
   #walk: Walk | undefined;
   #nextAtMs = 0;
 
-  constructor(internals: RepositoryInternals) {
-    this.#internals = internals;
+  constructor(repository: Repository) {
+    this.#repository = repository;
+    this.#internals = repository[INTERNALS];
   }
 
   /** Returns the newest overview, and starts the next walk when its time has come. */
   async overview(): Promise<OverviewJson> {
-    const walk = await this.#first(FIRST_WAIT_MS);
+    const walk = await this.#first();
     const census = walk?.census ?? new BucketCensus();
     return this.#finished ?? census.overview(this.#internals.clock(), 0, false);
   }
 
-  /** Returns the resources of all buckets, or of those that were read in time. */
-  async resources(): Promise<{ names: ReadonlySet<string>; complete: boolean }> {
-    const walk = await this.#first(RESOURCES_WAIT_MS);
-    if (this.#finished !== undefined) return { names: this.#resources, complete: true };
-    return { names: walk?.census.resources ?? new Set(), complete: false };
-  }
-
   /** Starts a walk when its time has come, and waits for the first one. */
-  async #first(waitMs: number): Promise<Walk | undefined> {
+  async #first(): Promise<Walk | undefined> {
     const { timer } = this.#internals;
     if (this.#walk === undefined && timer.nowMs() >= this.#nextAtMs) this.#start();
     const walk = this.#walk;
     if (this.#finished !== undefined || walk === undefined) return walk;
     const waiting = new AbortController();
-    await Promise.race([walk.done, timer.sleep(waitMs, waiting.signal)]);
+    await Promise.race([walk.done, timer.sleep(FIRST_WAIT_MS, waiting.signal)]);
     waiting.abort();
     return walk;
   }
@@ -93,7 +86,8 @@ export class Survey {
       states += 1;
       if (states % STATES_PER_TURN === 0) await timer.sleep(0);
     }
-    this.#resources = census.resources;
-    this.#finished = census.overview(clock(), Math.round(timer.nowMs() - startedAtMs), true);
+    await census.leaveOutCascaded(cascadedOf(this.#internals.records));
+    const tookMs = Math.round(timer.nowMs() - startedAtMs);
+    this.#finished = await marked(this.#repository, census.overview(clock(), tookMs, true));
   }
 }

@@ -1,16 +1,14 @@
 /** Usage over time: groups for a stacked chart, and rows for a CSV file. */
 
+import { csvText } from "@zae-limiter/limiter/base/csv.ts";
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import { entryOf } from "@zae-limiter/limiter/base/entry.ts";
 import { checkResource } from "@zae-limiter/limiter/domain/names.ts";
-import { pages } from "@zae-limiter/limiter/records/cursor.ts";
 import type { UsageSnapshot } from "@zae-limiter/limiter/records/usage/usage-item.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
-import type { UsedResources } from "./used-resources.ts";
 import type { UsageJson } from "./wire.ts";
 
-const PAGE = 1000;
-const READ_MAX = 20_000;
+const READ_MAX = 10_000;
 const GROUPS_MAX = 7;
 const OTHER = "other";
 /** Acquires are shown like a limit of this name, where no limit has it. */
@@ -29,32 +27,21 @@ interface UsageRows {
   readonly complete: boolean;
 }
 
-/** Reads the snapshots of an entity, of a resource, or of all used resources together. */
+/** Reads the newest snapshots of an entity, of a resource, or of the whole namespace. */
 export async function usageRows(
   { usage }: Repository,
-  options: UsageOptions,
-  resources: () => Promise<UsedResources>,
+  { entityId, resource, window, start, end }: UsageOptions,
 ): Promise<UsageRows> {
-  const { entityId, resource, window, start, end } = options;
-  const named = { entityId, resource: resource && checkResource(resource) };
-  const isNamed = entityId !== undefined || resource !== undefined;
-  const used = isNamed ? undefined : await resources();
-  const scopes =
-    used === undefined ? [defined(named)] : [...used.names].map((name) => ({ resource: name }));
-  const range = { window, ...defined({ start, end }) };
-  const found: UsageSnapshot[] = [];
-  for (const scope of scopes) {
-    const query = { ...scope, ...range, limit: PAGE };
-    for await (const { snapshots } of pages((from) => usage.snapshots({ ...query, ...from }))) {
-      const room = READ_MAX - found.length;
-      found.push(...snapshots.slice(0, room));
-      if (snapshots.length > room) return { snapshots: found, complete: false };
-    }
-  }
-  return { snapshots: found, complete: used?.complete ?? true };
+  const scope = defined({ entityId, resource: resource && checkResource(resource) });
+  const query = { ...scope, window, ...defined({ start, end }), limit: READ_MAX };
+  const { snapshots, cursor } = await usage.snapshots(query);
+  return { snapshots, complete: cursor === undefined };
 }
 
-/** Groups snapshots for a chart. An acquire that cascades is counted once in a sum of entities. */
+/**
+ * Groups snapshots for a chart. An acquire that cascades is counted once in a sum of entities, and
+ * one that counts for a total too once in a sum of resources.
+ */
 export async function usageReport(
   repository: Repository,
   { snapshots, complete }: UsageRows,
@@ -62,7 +49,7 @@ export async function usageReport(
 ): Promise<UsageJson> {
   const isOneEntity = new Set(snapshots.map(({ entityId }) => entityId)).size <= 1;
   const counted = isOneEntity ? snapshots : await repository.usage.withoutCascaded(snapshots);
-  return { ...grouped(counted, groupBy), complete };
+  return { ...grouped(repository.usage.withoutTotals(counted), groupBy), complete };
 }
 
 /** Returns the groups that consumed most by name, and all others as one. Pure. */
@@ -104,7 +91,7 @@ export function grouped(
   };
 }
 
-/** Returns snapshots as CSV. A cell that a spreadsheet would run as a formula is made a text. */
+/** Returns snapshots as CSV. */
 export function csvOf(snapshots: readonly UsageSnapshot[]): string {
   const names = [...new Set(snapshots.flatMap(({ counters }) => Object.keys(counters)))].sort();
   const rows = snapshots.map((snapshot) => [
@@ -116,11 +103,5 @@ export function csvOf(snapshots: readonly UsageSnapshot[]): string {
     ...names.map((name) => String(snapshot.counters[name] ?? 0)),
   ]);
   const header = ["window_start", "window", "entity_id", "resource", "total_events", ...names];
-  return `${[header, ...rows].map((row) => row.map(cell).join(",")).join("\r\n")}\r\n`;
-}
-
-function cell(text: string): string {
-  const isNumber = /^-?\d+(?:\.\d+)?$/.test(text);
-  const safe = !isNumber && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  return csvText([header, ...rows]);
 }

@@ -1,11 +1,11 @@
 /**
- * JSON that the dashboard's handler and its page exchange. The page imports these types
- * and nothing else of the package. Amounts are whole tokens, times are epoch milliseconds or
- * `YYYY-MM-DDTHH:MM:SSZ`, limits are texts of the mini-language.
+ * JSON that the dashboard's handler and its page exchange. The page imports these types and, of the
+ * package, only how money is written. Amounts are whole tokens, of money micro-dollars; times are
+ * epoch milliseconds or `YYYY-MM-DDTHH:MM:SSZ`, limits are texts of the mini-language.
  */
 
 /** The stored levels, the most specific first. */
-type Source = "entity" | "entity_default" | "resource" | "system";
+type Source = "entity" | "entity_default" | "parent" | "parent_default" | "resource" | "system";
 
 /** Data that the page needs before it shows anything. */
 export interface SessionJson {
@@ -21,20 +21,29 @@ export interface SessionJson {
   readonly live: boolean;
 }
 
+/** Why a limit of a bucket refuses nothing, or everything. */
+export type MarkJson = "soft" | "bypass" | "disabled";
+
 /** One limit of a bucket, shards summed. */
 export interface BalanceJson {
+  /** Absent where the limit is enforced, and in the ranking of the busiest. */
+  readonly mark?: MarkJson;
   readonly entityId: string;
   readonly resource: string;
   readonly limitName: string;
   readonly available: number;
   readonly capacity: number;
+  /** 0 for a quota or a session, which reset at once. */
   readonly refillPerSecond: number;
+  /** When a quota or a session resets, in words; absent for a rate. */
+  readonly resets?: string;
+  /** Time to the end of the period in force; absent where a session has not begun. */
+  readonly resetsInSeconds?: number;
   readonly shardCount: number;
 }
 
 /** A bucket, or a sum over the buckets of a resource, for one limit name. */
 export interface BusyJson {
-  /** An entity or a resource. */
   readonly name: string;
   /** The resource of the bucket, where the row is about one bucket of an entity. */
   readonly resource?: string;
@@ -62,6 +71,9 @@ export interface OverviewJson {
   readonly debtCount: number;
   /** Limits of buckets with less than a fifth left, without the empty ones. */
   readonly scarceCount: number;
+  /** Levels of resources and entities that are switched off, and those that are bypassed. */
+  readonly disabledCount: number;
+  readonly bypassCount: number;
   readonly empty: readonly BalanceJson[];
   readonly scarce: readonly BalanceJson[];
   readonly busiest: readonly BusiestJson[];
@@ -99,6 +111,8 @@ export interface EntityJson {
   readonly metadata: Readonly<Record<string, unknown>>;
   /** Only in lists. */
   readonly hasChildren?: boolean;
+  /** Set where its parent does not exist. */
+  readonly isOrphan?: boolean;
 }
 
 export interface EntityPageJson {
@@ -113,6 +127,19 @@ export interface AllowanceJson {
   readonly limits: readonly string[];
   /** Empty while the entity has no bucket: then everything is available. */
   readonly balances: readonly BalanceJson[];
+  /** How calls are decided: by the limits, or by a switch. */
+  readonly state: "enforced" | "bypass" | "disabled";
+  /** The level that switches it off; null where it is not. */
+  readonly disabledAt: string | null;
+  /** The buckets that a call consumes from as well, the parent's first. */
+  readonly ancestors: readonly AncestorJson[];
+}
+
+/** The bucket of an ancestor that a call cascades to. */
+export interface AncestorJson {
+  readonly entityId: string;
+  readonly state: "enforced" | "bypass" | "disabled";
+  readonly balances: readonly BalanceJson[];
 }
 
 export interface EntityDetailJson {
@@ -125,7 +152,7 @@ export interface EntityDetailJson {
   readonly atMs: number;
 }
 
-/** The place where limits are stored. */
+/** The place where limits are stored; of the levels of a parent, `entityId` is the parent. */
 export interface PlaceJson {
   readonly level: Source;
   readonly resource?: string;
@@ -134,16 +161,25 @@ export interface PlaceJson {
 
 export interface StoredLimitsJson extends PlaceJson {
   readonly limits: readonly string[];
+  /** The switch stored at this level: `enabled`, `disabled` or `bypass`; null where nothing is. */
+  readonly state?: string | null;
 }
 
 export interface LimitsJson {
   readonly system: readonly string[];
   readonly onUnavailable: string | null;
   readonly resources: readonly StoredLimitsJson[];
-  /** Resources for which entities have limits of their own. */
-  readonly entityResources: readonly string[];
-  /** Whether some entities have limits for all resources. */
-  readonly entityDefaults: boolean;
+  /** Limits that entities have of their own. */
+  readonly entities: ListedResourcesJson;
+  /** Limits that entities store for their children. */
+  readonly children: ListedResourcesJson;
+}
+
+/** The resources for which some entity stores limits. */
+export interface ListedResourcesJson {
+  readonly resources: readonly string[];
+  /** Whether some are stored for all resources. */
+  readonly hasDefaults: boolean;
 }
 
 export interface EntityLimitsJson {
@@ -182,6 +218,8 @@ export interface ExceededJson {
 }
 
 export interface PreviewJson {
+  /** Limits whose name states another period than they have, one sentence each. */
+  readonly warnings: readonly string[];
   readonly differences: readonly DifferenceJson[];
   readonly affectedCount: number;
   readonly exceededCount: number;

@@ -70,7 +70,11 @@ export async function servePage(
       return login ?? forPerson(request, await handler(request));
     };
   }).catch((cause: NodeJS.ErrnoException) => {
-    const reason = `Cannot listen on ${inUrl(host)}:${options.port}: ${cause.code}`;
+    const why =
+      cause.code === "EADDRINUSE"
+        ? "another process uses this port. Choose another with --port, or 0 for any that is free"
+        : cause.code;
+    const reason = `Cannot listen on ${inUrl(host)}:${options.port}: ${why}`;
     throw new InfrastructureError(reason, { cause });
   });
   return { ...server, url: `http://${inUrl(host)}:${server.port}/?token=${token}` };

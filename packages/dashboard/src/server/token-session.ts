@@ -1,13 +1,17 @@
 /**
- * Access by a token: the printed address has it once, then a cookie carries it. The address with
- * the token leads to one without it, so that it does not stay in the history of the browser.
+ * Access by a token: the printed address has it once. Then a cookie and a key take its place, both
+ * made from it. Cookies know no ports, so every other server under this host name sees the cookie;
+ * the key is in the storage of the page, which belongs to the port, and `/api` asks for both. The
+ * address with the token leads to one without it, so that it does not stay in the history.
  */
 
 import { pageAnswer } from "./answers.ts";
-import { sameSecret } from "./digest.ts";
+import { derived, sameSecret } from "./digest.ts";
 import { type Page, policyOf } from "./page-file.ts";
 
 const PARAMETER = "token";
+/** The parameter of requests of the page, and of the fragment that hands it the key. */
+const KEY_PARAMETER = "key";
 
 /** Returns a response to an address with the token; `undefined` when there is none in it. */
 export function tokenLogin(request: Request, token: string, cookie: string): Response | undefined {
@@ -17,21 +21,25 @@ export function tokenLogin(request: Request, token: string, cookie: string): Res
   return new Response(null, {
     status: 303,
     headers: {
-      location: url.pathname,
-      "set-cookie": `${cookie}=${token}; HttpOnly; SameSite=Strict; Path=/`,
+      location: `${url.pathname}#${KEY_PARAMETER}=${derived(token, "key")}`,
+      "set-cookie": `${cookie}=${derived(token, "cookie")}; HttpOnly; SameSite=Strict; Path=/`,
       "cache-control": "no-store",
       "referrer-policy": "no-referrer",
     },
   });
 }
 
-/** Returns whether a request carries the token, in its cookie or as a bearer. */
+/** Returns whether a request has the token as a bearer, or its cookie and, for data, its key. */
 export function hasToken(request: Request, token: string, cookie: string): boolean {
-  const { headers } = request;
+  const { headers, url } = request;
   const bearer = /^Bearer (.+)$/i.exec(headers.get("authorization") ?? "")?.[1];
+  if (bearer !== undefined) return sameSecret(bearer, token);
   const cookies = (headers.get("cookie") ?? "").split(/;\s*/);
   const found = cookies.find((each) => each.startsWith(`${cookie}=`))?.slice(cookie.length + 1);
-  return [bearer, found].some((given) => given !== undefined && sameSecret(given, token));
+  if (found === undefined || !sameSecret(found, derived(token, "cookie"))) return false;
+  const { pathname, searchParams } = new URL(url);
+  const key = searchParams.get(KEY_PARAMETER) ?? "";
+  return !pathname.startsWith("/api/") || sameSecret(key, derived(token, "key"));
 }
 
 /** Replaces a 401 by a page when a browser has opened the address without its token. */

@@ -15,7 +15,7 @@ import {
   type Visitor,
 } from "@zae-limiter/test-support/visitor.ts";
 import type { Page } from "playwright-core";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 
 const HOUR_MS = 3_600_000;
 const EVIL = "<img src=x onerror=\"document.title='owned'\">";
@@ -47,11 +47,15 @@ async function furnish(repository: Repository): Promise<RateLimiter> {
   return limiter;
 }
 
-/** Returns what charts write on their canvas from now on. */
+/** Returns what a chart wrote on its canvas since it was last cleared, from now on. */
 async function drawnTexts(page: Page): Promise<() => Promise<readonly string[]>> {
   await page.evaluate(`
     globalThis.drawn = [];
-    const { fillText } = CanvasRenderingContext2D.prototype;
+    const { clearRect, fillText } = CanvasRenderingContext2D.prototype;
+    CanvasRenderingContext2D.prototype.clearRect = function (...place) {
+      drawn.length = 0;
+      clearRect.call(this, ...place);
+    };
     CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
       drawn.push(text);
       fillText.call(this, text, ...place);
@@ -107,7 +111,8 @@ function suite(visitor: Visitor, open: () => Promise<Repository>): void {
     const drawn = await drawnTexts(page);
     await page.getByRole("button", { name: "requests" }).click();
     await page.getByRole("img", { name: /^requests from / }).waitFor();
-    expectDay(await drawn());
+    // The chart draws once the page has laid it out.
+    await vi.waitFor(async () => expectDay(await drawn()));
     await page.getByRole("button", { name: "Dates" }).click();
     await page.getByLabel("Windows").selectOption("hour");
     await page.getByText("Download CSV").waitFor();

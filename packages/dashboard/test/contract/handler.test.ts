@@ -1,14 +1,11 @@
 /** The dashboard's handler on every store. */
 
-import { Survey } from "@zae-limiter/dashboard/survey.ts";
-import { usedResources } from "@zae-limiter/dashboard/used-resources.ts";
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { isoSeconds } from "@zae-limiter/limiter/core/windows.ts";
-import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import { describeStores } from "@zae-limiter/test-support/stores.ts";
 import { usageItem } from "@zae-limiter/test-support/usage-item.ts";
 import { expect, test } from "vitest";
-import { Browser } from "./suite.ts";
+import { Browser, ORIGIN } from "./suite.ts";
 
 const HOUR_MS = 3_600_000;
 /** Half past an hour of today: stores may drop what expired by their own clock. */
@@ -158,10 +155,98 @@ describeStores("the dashboard", (store) => {
     const at = usage.windows.indexOf(start);
     expect(usage.groups[0]).toMatchObject({ name: "a" });
     expect(usage.groups[0].values.tpm[at]).toBe(60);
-    const { names, complete } = await usedResources(repository, new Survey(repository[INTERNALS]));
-    expect({ names: [...names].sort(), complete }).toEqual({
-      names: [...resources, "model-12"].sort(),
-      complete: true,
+    const { handler } = new Browser(repository);
+    const request = new Request(`${ORIGIN}/api/usage.csv?window=hourly`);
+    const csv = await (await handler(request)).text();
+    for (const resource of resources) expect(csv).toContain(`,a,${resource},`);
+  });
+
+  test("an entity shows switches, soft limits, and the ancestor that refuses", async () => {
+    const repository = await store.open({ clock });
+    const limiter = new RateLimiter(repository);
+    await repository.limits.setSystem(["rpm:10/min", "tpm:100/min soft"]);
+    await repository.limits.setEntity("org", ["rpm:2/min"]);
+    await repository.entities.create({ id: "org" });
+    await repository.entities.create({ id: "team", parentId: "org", cascade: true });
+    const call = { entityId: "team", resource: "gpt-4" };
+    for (let at = 0; at < 2; at += 1) {
+      await limiter.acquire({ ...call, consume: { rpm: 1, tpm: 10 } });
+    }
+    const browser = new Browser(repository);
+    const [allowance] = (await browser.ok("entity?id=team")).allowances;
+    expect(allowance).toMatchObject({ resource: "gpt-4", state: "enforced", disabledAt: null });
+    const marks = allowance.balances.map((balance: { limitName: string; mark?: string }) => [
+      balance.limitName,
+      balance.mark,
+    ]);
+    expect(marks.sort()).toEqual([
+      ["rpm", undefined],
+      ["tpm", "soft"],
+    ]);
+    expect(allowance.ancestors).toMatchObject([
+      { entityId: "org", state: "enforced", balances: [{ limitName: "rpm", available: 0 }] },
+    ]);
+    // The calls of the team are part of those of its org.
+    const overview = await browser.ok("overview");
+    const [rpm] = overview.busiest.filter(
+      (each: { limitName: string }) => each.limitName === "rpm",
+    );
+    expect(rpm.resources).toMatchObject([{ name: "gpt-4", inUse: 2 }]);
+    expect(overview).toMatchObject({ disabledCount: 0, bypassCount: 0 });
+
+    await repository.limits.disable({ entityId: "team", resource: "gpt-4" });
+    await repository.limits.disable({ resource: "gpt-5" });
+    await repository.limits.bypass({ entityId: "org" });
+    await repository.limits.disable({ entityId: "team", resource: "gpt-6" });
+    const { allowances } = await browser.ok("entity?id=team");
+    expect(allowances.map(({ resource }: { resource: string }) => resource).sort()).toEqual([
+      "gpt-4",
+      "gpt-5",
+      "gpt-6",
+    ]);
+    const [off] = allowances;
+    expect(off).toMatchObject({ state: "disabled", disabledAt: "entity" });
+    expect(off.ancestors).toMatchObject([{ entityId: "org", state: "bypass" }]);
+    const limits = await browser.ok("limits");
+    expect(limits.resources).toMatchObject([{ resource: "gpt-5", limits: [], state: "disabled" }]);
+    const own = await browser.ok("entity-limits?resource=gpt-4");
+    expect(own.limits).toMatchObject([{ entityId: "team", state: "disabled" }]);
+    const seen = await new Browser(repository).ok("overview");
+    expect(seen).toMatchObject({ disabledCount: 3, bypassCount: 1 });
+  });
+
+  test("the audit log does not show a switch as a change of limits", async () => {
+    const repository = await store.open();
+    await repository.limits.setResource("gpt-4", ["rpm:5"]);
+    await repository.limits.disable({ resource: "gpt-4" });
+    await repository.limits.setResource("gpt-4", ["rpm:6"]);
+    const { events } = await new Browser(repository).ok("audit");
+    const differences = events.map((event: { differences: object[] }) => event.differences);
+    expect(differences).toEqual([
+      [{ limitName: "rpm", before: "rpm:5/min", after: "rpm:6/min" }],
+      [],
+      [{ limitName: "rpm", before: null, after: "rpm:5/min" }],
+    ]);
+  });
+
+  test("the tree has entities whose parent does not exist at its top, with a mark", async () => {
+    const repository = await store.open();
+    await repository.entities.create({ id: "org" });
+    await repository.entities.create({ id: "team", parentId: "org" });
+    await repository.entities.create({ id: "gone" });
+    await repository.entities.create({ id: "lost", parentId: "gone" });
+    await repository.entities.delete("gone");
+    const { entities } = await new Browser(repository).ok("entities?roots=1");
+    const roots = entities.map((entity: { id: string; isOrphan?: boolean }) => [
+      entity.id,
+      entity.isOrphan ?? false,
+    ]);
+    expect(roots).toEqual([
+      ["lost", true],
+      ["org", false],
+    ]);
+    expect(await new Browser(repository).ok("entity?id=lost")).toMatchObject({
+      ancestors: ["gone"],
     });
   });
 
@@ -193,15 +278,15 @@ describeStores("the dashboard", (store) => {
     expect(await browser.ok("limits")).toEqual({
       system: ["rpm:1/min"],
       onUnavailable: "block",
-      resources: [{ level: "resource", resource: "gpt-4", limits: ["rpm:2/min"] }],
-      entityResources: ["gpt-4"],
-      entityDefaults: true,
+      resources: [{ level: "resource", resource: "gpt-4", limits: ["rpm:2/min"], state: null }],
+      entities: { resources: ["gpt-4"], hasDefaults: true },
+      children: { resources: [], hasDefaults: false },
     });
     expect((await browser.ok("entity-limits")).limits).toEqual([
-      { level: "entity_default", entityId: "key-1", limits: ["rpm:3/min"] },
+      { level: "entity_default", entityId: "key-1", limits: ["rpm:3/min"], state: null },
     ]);
     expect((await browser.ok("entity-limits?resource=gpt-4")).limits).toEqual([
-      { level: "entity", entityId: "key-2", resource: "gpt-4", limits: ["rpm:4/min"] },
+      { level: "entity", entityId: "key-2", resource: "gpt-4", limits: ["rpm:4/min"], state: null },
     ]);
     const wrong = await browser.post("preview", {
       level: "system",
@@ -209,6 +294,70 @@ describeStores("the dashboard", (store) => {
       expected: [],
     });
     expect(wrong).toMatchObject({ status: 400, body: { error: "ZAEL_VALIDATION" } });
+  });
+
+  test("limits for children are stored, listed and previewed, and their events stand apart", async () => {
+    const repository = await store.open({ clock });
+    const { entities, limits } = repository;
+    await limits.setSystem(["rpm:9"]);
+    await entities.create({ id: "team" });
+    for (const id of ["ann", "bob", "own"]) await entities.create({ id, parentId: "team" });
+    await limits.setEntity("own", ["rpm:7"]);
+    await limits.setEntity("team", ["rpm:3"]);
+    const limiter = new RateLimiter(repository);
+    for (const entityId of ["ann", "own", "team"]) {
+      await limiter.acquire({ entityId, resource: "gpt-4", consume: { rpm: 1 } });
+    }
+    const browser = new Browser(repository);
+    const change = { level: "parent_default", entityId: "team", limits: ["rpm:5"], expected: [] };
+    const preview = await browser.post("preview", change);
+    expect(preview.body.effects).toEqual([
+      {
+        ...{ entityId: "ann", resource: "gpt-4", exceeded: [] },
+        ...{ before: ["rpm:9/min"], after: ["rpm:5/min"] },
+      },
+    ]);
+    expect(await browser.post("limits", change)).toMatchObject({ status: 200 });
+    const own = { level: "entity", entityId: "ann", resource: "gpt-4" };
+    const over = { ...own, limits: ["rpm:6"], expected: [] };
+    expect((await browser.post("preview", over)).body.effects).toMatchObject([
+      { before: ["rpm:5/min"], after: ["rpm:6/min"] },
+    ]);
+    const system = { level: "system", limits: ["rpm:2"], expected: ["rpm:9/min"] };
+    expect((await browser.post("preview", system)).body.effects).toEqual([]);
+    const listed = await browser.ok("limits");
+    expect(listed.children).toEqual({ resources: [], hasDefaults: true });
+    expect((await browser.ok("children-limits")).limits).toEqual([
+      { level: "parent_default", entityId: "team", limits: ["rpm:5/min"] },
+    ]);
+    const detail = await browser.ok("entity?id=ann");
+    expect(detail.allowances).toMatchObject([{ source: "parent_default" }]);
+    const { events } = await browser.ok("audit?subject=team");
+    expect(events.slice(0, 2)).toMatchObject([
+      { details: { level: "children" }, differences: [{ before: null, after: "rpm:5/min" }] },
+      { differences: [{ before: null, after: "rpm:3/min" }] },
+    ]);
+    await browser.post("limits", { ...change, limits: [], expected: ["rpm:5/min"] });
+    expect(await limits.getChildren("team")).toEqual([]);
+  });
+
+  test("a preview of limits for all resources leaves totals alone", async () => {
+    const repository = await store.open({ clock });
+    await repository.limits.setResource("@all", ["rpm:8"]);
+    await repository.limits.setSystem(["rpm:9"]);
+    const limiter = new RateLimiter(repository, { totals: true });
+    await limiter.acquire({ entityId: "ann", resource: "gpt-4", consume: { rpm: 1 } });
+    const browser = new Browser(repository);
+    const affected = async (change: object) => {
+      const { body } = await browser.post("preview", { expected: [], ...change });
+      return body.effects.map(({ resource }: { resource: string }) => resource);
+    };
+    const limits = ["rpm:2"];
+    expect(await affected({ level: "system", limits, expected: ["rpm:9/min"] })).toEqual(["gpt-4"]);
+    expect(await affected({ level: "entity_default", entityId: "ann", limits })).toEqual(["gpt-4"]);
+    const total = { entityId: "ann", resource: "@all" };
+    expect(await affected({ level: "entity", ...total, limits })).toEqual(["@all"]);
+    expect(await affected({ level: "entity", ...total, limits: ["rpm:8"] })).toEqual([]);
   });
 
   test("the audit log shows what each change has changed", async () => {

@@ -2,7 +2,7 @@
 
 import type { BalanceJson, OverviewJson } from "@zae-limiter/dashboard/wire.ts";
 import { expect, test } from "vitest";
-import { refilled } from "../../page/refill.ts";
+import { availableAfter, refilled } from "../../page/refill.ts";
 import { chartWindows } from "../../page/windows.ts";
 
 const iso = (seconds: readonly number[]) =>
@@ -57,6 +57,13 @@ function balance(entityId: string, available: number): BalanceJson {
   };
 }
 
+test("a quota keeps its balance until it resets, and is full then", () => {
+  const quota = { ...balance("key-1", 4), refillPerSecond: 0, resets: "resets at 00:00" };
+  expect(availableAfter({ ...quota, resetsInSeconds: 90 }, 89)).toBe(4);
+  expect(availableAfter({ ...quota, resetsInSeconds: 90 }, 90)).toBe(60);
+  expect(availableAfter(quota, 1000)).toBe(4);
+});
+
 test("a bucket that has refilled since the last walk leaves the lists and the counts", () => {
   const seen: OverviewJson = {
     atMs: 0,
@@ -65,6 +72,8 @@ test("a bucket that has refilled since the last walk leaves the lists and the co
     buckets: 40,
     emptyCount: 30,
     debtCount: 10,
+    disabledCount: 0,
+    bypassCount: 0,
     scarceCount: 20,
     empty: [balance("owes-much", -9), balance("owes-little", -1), balance("empty", 0)],
     scarce: [balance("scarce", 3), balance("almost-fine", 11)],

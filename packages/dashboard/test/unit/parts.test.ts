@@ -2,6 +2,7 @@
  * The pure parts of the dashboard: rankings, differences, charts, files, the policy of the page.
  */
 
+import { balanceOf } from "@zae-limiter/dashboard/balance.ts";
 import { BucketCensus, TopList } from "@zae-limiter/dashboard/bucket-census.ts";
 import { allowedInHour, differencesOf, exceededBy } from "@zae-limiter/dashboard/differences.ts";
 import { policyOf } from "@zae-limiter/dashboard/server/page-file.ts";
@@ -51,6 +52,34 @@ test("a resource of which nothing is in use is not among the busiest", () => {
   census.add(state("in-use", 20_000));
   const [busiest] = census.overview(0, 0, true).busiest;
   expect(busiest?.resources.map(({ name, inUse }) => [name, inUse])).toEqual([["in-use", 40]]);
+});
+
+test("the balance of a quota says when it resets", () => {
+  const { rate, rule } = Limit.parse("req:10/day UTC");
+  const state: StoredState = {
+    entityId: "key-1",
+    resource: "gpt-4",
+    shard: 0,
+    shardCount: 1,
+    limitName: "req",
+    ...rate,
+    balanceMilli: 4000,
+    consumedMilli: 6000,
+    refilledAtMs: 0,
+    rule,
+    period: { endMs: 86_400_000, grantedMilli: 10_000, atMs: 86_310_000 },
+  };
+  expect(balanceOf(state)).toEqual({
+    entityId: "key-1",
+    resource: "gpt-4",
+    limitName: "req",
+    available: 4,
+    capacity: 10,
+    refillPerSecond: 0,
+    resets: "resets at 00:00",
+    resetsInSeconds: 90,
+    shardCount: 1,
+  });
 });
 
 test("differences name what is added, removed and changed, and nothing else", () => {

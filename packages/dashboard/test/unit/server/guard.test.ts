@@ -95,21 +95,29 @@ describe("access by a token", () => {
   test("the printed address sets a strict cookie and leads to an address without the token", () => {
     const response = tokenLogin(new Request(`${ORIGIN}/?token=secret`), "secret", "zael");
     expect(response?.status).toBe(303);
-    expect(response?.headers.get("location")).toBe("/");
-    expect(response?.headers.get("set-cookie")).toBe(
-      "zael=secret; HttpOnly; SameSite=Strict; Path=/",
-    );
+    expect(response?.headers.get("location")).toMatch(/^\/#key=[\w-]{43}$/);
+    const cookie = response?.headers.get("set-cookie") ?? "";
+    expect(cookie).toMatch(/^zael=[\w-]{43}; HttpOnly; SameSite=Strict; Path=\/$/);
+    expect(cookie).not.toContain("secret");
     expect(tokenLogin(new Request(`${ORIGIN}/?token=wrong`), "secret", "zael")).toBeUndefined();
     expect(tokenLogin(new Request(`${ORIGIN}/`), "secret", "zael")).toBeUndefined();
   });
 
-  test("only the whole token in the right cookie or as a bearer is accepted", () => {
-    const has = (headers: Record<string, string>) =>
-      hasToken(new Request(ORIGIN, { headers }), "secret", "zael");
-    expect(has({ cookie: "a=b; zael=secret" })).toBe(true);
+  test("data needs the token as a bearer, or the cookie and the key of the login", () => {
+    const login = tokenLogin(new Request(`${ORIGIN}/?token=secret`), "secret", "zael");
+    const cookie = login?.headers.get("set-cookie")?.split(";", 1)[0] ?? "";
+    const key = login?.headers.get("location")?.split("#")[1] ?? "";
+    const has = (headers: Record<string, string>, path = "/api/session") =>
+      hasToken(new Request(`${ORIGIN}${path}`, { headers }), "secret", "zael");
+    expect(has({ cookie: `a=b; ${cookie}` }, `/api/session?${key}`)).toBe(true);
+    expect(has({ cookie }, "/")).toBe(true);
     expect(has({ authorization: "Bearer secret" })).toBe(true);
-    expect(has({ cookie: "zael=secre" })).toBe(false);
-    expect(has({ cookie: "other=secret" })).toBe(false);
+    // Another server on this machine sees the cookie, and not the key.
+    expect(has({ cookie })).toBe(false);
+    expect(has({}, `/api/session?${key}`)).toBe(false);
+    expect(has({ cookie: cookie.replace("zael=", "zael=x") }, "/")).toBe(false);
+    expect(has({ cookie: "zael=secret" }, "/")).toBe(false);
+    expect(has({ cookie: cookie.replace("zael=", "other=") }, "/")).toBe(false);
     expect(has({ authorization: "Bearer secrets" })).toBe(false);
     expect(has({})).toBe(false);
   });
