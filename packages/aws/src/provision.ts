@@ -11,7 +11,10 @@ export interface ProvisionOptions extends CreateTableOptions {
   readonly stack?: StackOptions;
 }
 
-/** Deploys or updates the stack like `stack deploy`, registers the namespaces and connects. */
+/**
+ * Deploys or updates the stack like `stack deploy`, registers the namespaces and connects. Stores
+ * `onUnavailable` for the namespace, so that it holds for clients that do not state it themselves.
+ */
 export async function provision(
   table: string,
   { stack = {}, ...options }: ProvisionOptions = {},
@@ -26,5 +29,23 @@ export async function provision(
     // The stack has written the version record.
     return undefined;
   });
-  return repositoryOf(opened);
+  const repository = repositoryOf(opened);
+  try {
+    await keepOnUnavailable(repository, options);
+  } catch (error) {
+    await repository.close();
+    throw error;
+  }
+  return repository;
+}
+
+async function keepOnUnavailable(
+  { limits }: Repository,
+  { onUnavailable }: ProvisionOptions,
+): Promise<void> {
+  if (onUnavailable === undefined) return;
+  const stored = await limits.getSystem();
+  if (stored.onUnavailable !== onUnavailable) {
+    await limits.setSystem(stored.limits, { onUnavailable });
+  }
 }

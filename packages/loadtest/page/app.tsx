@@ -138,24 +138,26 @@ function Numbers(props: { shown: UiState }) {
   ];
   return (
     <Card title="The whole run">
-      <table>
-        <thead>
-          <tr>
-            {cells.map(([name]) => (
-              <th key={name} scope="col">
-                {name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          <tr>
-            {cells.map(([name, value]) => (
-              <td key={name}>{value}</td>
-            ))}
-          </tr>
-        </tbody>
-      </table>
+      <div class="wide-table">
+        <table>
+          <thead>
+            <tr>
+              {cells.map(([name]) => (
+                <th key={name} scope="col">
+                  {name}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            <tr>
+              {cells.map(([name, value]) => (
+                <td key={name}>{value}</td>
+              ))}
+            </tr>
+          </tbody>
+        </table>
+      </div>
     </Card>
   );
 }

@@ -14,7 +14,6 @@ export class Results {
   readonly total = new Slice(0);
   readonly lost: LostWorker[] = [];
   readonly #intervals = new Map<number, Slice>();
-  /** Users of each worker in each interval. */
   readonly #users = new Map<number, Map<number, number>>();
   /** Processor time by worker and interval, to find the busiest one. */
   readonly #cpuMs = new Map<number, number>();

@@ -286,7 +286,6 @@ class Batch {
   }
 }
 
-/** Returns the key of a snapshot as fields of the log. */
 function about({ subject, type, startMs }: SnapshotTally): LogFields {
   const { PK: pk, SK: sk } = usageKey(subject, type, startMs);
   return { pk, sk };

@@ -6,6 +6,7 @@
  * consumption along; a shard that comes of a split has consumed nothing yet. An item that goes
  * away takes nothing back. A merge adds the totals of the shard that goes to those of the one that
  * stays, and consumes nothing: it lowers the number of shards, and raises their generation (`mg`).
+ * A copy of another store (`mv`) brings totals along that its snapshots have already.
  */
 
 import {
@@ -16,10 +17,17 @@ import {
 } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
 import { DamagedRecordError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { isLimitName, RESERVED_LIMIT } from "@zae-limiter/limiter/domain/names.ts";
-import { ACQUIRES, attributesOf, METER } from "@zae-limiter/limiter/records/bucket-item.ts";
+import { ACQUIRES, METER, MOVED } from "@zae-limiter/limiter/records/bucket-item.ts";
+import { attributesOf } from "@zae-limiter/limiter/records/bucket-shape.ts";
 import { STATE_SK } from "@zae-limiter/limiter/records/keys.ts";
 import { softStamp } from "@zae-limiter/limiter/records/python-attributes.ts";
-import { type Item, integerAt, numberAt, valueAt } from "@zae-limiter/limiter/storage/item.ts";
+import {
+  type Item,
+  integerAt,
+  numberAt,
+  textAt,
+  valueAt,
+} from "@zae-limiter/limiter/storage/item.ts";
 import { type Milli, minus } from "./milli.ts";
 import type { StreamChange } from "./stream-change.ts";
 
@@ -47,7 +55,7 @@ const PYTHON_METER = `${PREFIX}${RESERVED_LIMIT}${SUFFIX}`;
 /** Returns what a change consumed; `undefined` when the change is not about consumption. */
 export function consumptionOf(change: StreamChange): Consumption | undefined {
   const { after, before, key } = change;
-  if (after === undefined || key.SK !== STATE_SK || isMerge(before, after)) return undefined;
+  if (after === undefined || key.SK !== STATE_SK || bringsTotals(before, after)) return undefined;
   const amountsMilli: [string, Milli][] = [];
   for (const attribute of Object.keys(after)) {
     if (!attribute.startsWith(PREFIX) || !attribute.endsWith(SUFFIX)) continue;
@@ -65,7 +73,10 @@ export function consumptionOf(change: StreamChange): Consumption | undefined {
   return { id, order, atMs, baseMs: numberAt(after, "rf") ?? 0, amountsMilli, events, overdrawn };
 }
 
-function isMerge(before: Item | undefined, after: Item): boolean {
+/** Whether a merge or a copy has brought totals along that were consumed elsewhere. */
+function bringsTotals(before: Item | undefined, after: Item): boolean {
+  const moved = textAt(after, MOVED);
+  if (moved !== undefined && moved !== textAt(before, MOVED)) return true;
   if (before === undefined || wholeAt(after, "mg") <= wholeAt(before, "mg")) return false;
   return wholeAt(after, "shard_count") < wholeAt(before, "shard_count");
 }

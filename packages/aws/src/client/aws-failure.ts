@@ -14,7 +14,10 @@ interface RawError {
   readonly errors?: readonly RawError[];
   readonly $metadata?: { readonly httpStatusCode?: number };
   /** The answer, where it could not be read. */
-  readonly $response?: { readonly statusCode?: number };
+  readonly $response?: {
+    readonly statusCode?: number;
+    readonly headers?: Readonly<Record<string, string>>;
+  };
 }
 
 const REFUSED_CREDENTIALS: ReadonlySet<string> = new Set([
@@ -123,15 +126,21 @@ export function explainAwsError(
   return explainOutage(raw, action, endpoint, error) ?? new AwsRefusal(action, raw, error);
 }
 
+/** The protocol of DynamoDB, which no other service that is called here speaks. */
+const DYNAMODB_PROTOCOL = "application/x-amz-json-1.0";
+
 /**
- * Returns whether a server without the service has answered: one that has only DynamoDB sends an
- * error that other services do not have, so the SDK finds no message or cannot read it at all.
+ * Returns whether a server without the service has answered. One that has only DynamoDB sends what
+ * the SDK cannot read: that there is no such operation, or a failure in the protocol of DynamoDB.
+ * Any other unreadable failure (500 and above) says nothing about what the server has.
  */
 function isOfAnotherService(raw: RawError, action: string): boolean {
   const status = raw.$metadata?.httpStatusCode ?? raw.$response?.statusCode ?? 0;
   if (action.startsWith("dynamodb:") || status < 400) return false;
   const { message = "" } = raw;
-  return message === "Unknown" || /deserialization error/i.test(message);
+  if (message !== "Unknown" && !/deserialization error/i.test(message)) return false;
+  const type = raw.$response?.headers?.["content-type"] ?? "";
+  return status < 500 || type.startsWith(DYNAMODB_PROTOCOL);
 }
 
 function explainOutage(

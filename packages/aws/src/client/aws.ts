@@ -2,7 +2,7 @@
 
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import { entryOf } from "@zae-limiter/limiter/base/entry.ts";
-import { isLoopback } from "@zae-limiter/limiter/base/loopback.ts";
+import { isLocalEndpoint } from "@zae-limiter/limiter/base/loopback.ts";
 import { systemTimer, type Timer } from "@zae-limiter/limiter/base/time.ts";
 import { environment } from "@zae-limiter/limiter/repository/environment.ts";
 import { LOCAL_ENGINE } from "@zae-limiter/limiter/storage/dynamodb/connection.ts";
@@ -140,10 +140,10 @@ async function loadService(name: ServiceName, connection: AwsConnection): Promis
   const [Client, commands, more] = await loadSdk(name);
   const { endpoint, region, credentials, requestHandler, maxAttempts } = connection;
   const client = new Client({
-    ...(isLoopback(endpoint) ? LOCAL_ENGINE : {}),
+    ...(isLocalEndpoint(endpoint) ? LOCAL_ENGINE : {}),
     ...defined({ endpoint, region, credentials }),
     ...more,
-    maxAttempts: maxAttempts ?? (isLoopback(endpoint) ? ATTEMPTS_MAX_LOCALLY : ATTEMPTS_MAX),
+    maxAttempts: maxAttempts ?? (isLocalEndpoint(endpoint) ? ATTEMPTS_MAX_LOCALLY : ATTEMPTS_MAX),
     requestHandler: requestHandler ?? {
       connectionTimeout: CONNECT_TIMEOUT_MS,
       requestTimeout: REQUEST_TIMEOUT_MS,

@@ -24,7 +24,6 @@ export type LambdaName = keyof typeof FUNCTION_SUFFIXES;
 
 export const LAMBDA_NAMES = Object.keys(FUNCTION_SUFFIXES) as LambdaName[];
 
-/** Returns the name of a function of a stack. */
 export function functionNameOf(stackName: string, lambda: LambdaName): string {
   return `${stackName}-${suffixOf(stackName, lambda)}`;
 }

@@ -14,6 +14,7 @@ import { type ApplyResult, applyManifest } from "@zae-limiter/limiter/manifest/a
 import { manifestFromProperties } from "@zae-limiter/limiter/manifest/cfn.ts";
 import {
   emptyManifest,
+  levelName,
   type Manifest,
   targetName,
 } from "@zae-limiter/limiter/manifest/manifest.ts";
@@ -77,13 +78,15 @@ async function applied(
   id: string,
   repository: Repository,
   manifest: Manifest,
-  { StackId }: LimitsRequest,
+  { StackId, ResourceProperties: { FullApply } }: LimitsRequest,
   { signal }: LimitsTable,
 ): Promise<Outcome> {
   // The audit log shows which stack it was.
   const by = StackId.startsWith("arn:") ? { principal: StackId } : {};
   try {
-    const result = await applyManifest(repository, manifest, { ...by, signal });
+    // CloudFormation passes every value as text.
+    const full = FullApply === "true" || FullApply === true;
+    const result = await applyManifest(repository, manifest, { ...by, signal, full });
     return outcomeOf(id, repository.namespaceId, result);
   } catch (error) {
     if (error instanceof ZaeLimiterError) return { physicalId: id, failure: error.message };
@@ -141,8 +144,9 @@ function outcomeOf(id: string, namespaceId: string, result: ApplyResult): Outcom
   };
   const sentences = [
     ...failed.map(({ change, error }) => {
-      const { level } = change.target;
-      return `${level} ${targetName(change.target) ?? ""}`.trimEnd().concat(`: ${error.message}`);
+      return `${levelName(change.target)} ${targetName(change.target) ?? ""}`
+        .trimEnd()
+        .concat(`: ${error.message}`);
     }),
     ...(skipped.length === 0 ? [] : [`${skipped.length} changes were not begun in time`]),
     ...(unrecorded === undefined ? [] : [unrecorded.message]),

@@ -255,7 +255,6 @@ export const STACK_OPTIONS = {
 type Table = typeof STACK_OPTIONS;
 export type OptionName = keyof Table;
 
-/** Options with a default. */
 type DefaultedOption = {
   [Name in OptionName]: Table[Name] extends { readonly default: unknown } ? Name : never;
 }[OptionName];

@@ -33,7 +33,6 @@ export function loadStackName(name: string): string {
   throw new ValidationError("name", name, reason);
 }
 
-/** Returns the name of the function of the workers. */
 export function loadFunctionName(name: string): string {
   return `${loadStackName(name)}-worker`;
 }

@@ -27,7 +27,6 @@ export function indexArn(name = "*"): CfnValue {
   return sub(`\${${TABLE}.Arn}/index/${name}`);
 }
 
-/** One permission. */
 export interface Permission {
   readonly sid: string;
   /** In the table's service unless they name another. */

@@ -185,7 +185,6 @@ interface AssignmentInput {
 }
 
 interface Assignment {
-  /** Shards to take. */
   readonly take: readonly string[];
   /** Shards to release to processes that have fewer. */
   readonly release: readonly string[];

@@ -1,8 +1,8 @@
-/** Which writes have consumed a soft limit into debt. */
+/** How much a write has consumed, and whether it took a soft limit into debt. */
 
-import { overdrawnBy } from "@zae-limiter/aws/aggregator/consumption.ts";
+import { consumptionOf, overdrawnBy } from "@zae-limiter/aws/aggregator/consumption.ts";
 import { expect, test } from "vitest";
-import { AT, bucketItem } from "./changes.ts";
+import { AT, bucketItem, change } from "./changes.ts";
 
 /** The item after a write: 100,000 tokens accrue in a minute from its base time on. */
 const after = (tk: number, more: Record<string, number> = {}) =>
@@ -38,4 +38,17 @@ test("an item that is damaged has no overdrawn limits, and no error stops the co
   const damaged = after(-2_000_000_000, { shard_count: 3 });
   const write = { before: undefined, after: damaged, atMs: AT, isAcquire: true };
   expect(overdrawnBy(write, ["tpm"])).toEqual([]);
+});
+
+test("totals that a copy of another store brings are no consumption, and the next acquire is", () => {
+  const copied = (mv: string, tpm: number) =>
+    bucketItem({ tc: { tpm }, more: { mv, cs: "system" } });
+  const [first, again] = [copied("run-1", 5000), copied("run-2", 8000)];
+  expect(consumptionOf(change(undefined, first))).toBeUndefined();
+  expect(consumptionOf(change(first, again))).toBeUndefined();
+  const acquired = consumptionOf(change(again, copied("run-2", 9000)));
+  expect(acquired?.amountsMilli).toEqual([["tpm", 1000]]);
+  // A bucket that expired and was created again by an acquire has no mark of the copy.
+  const created = consumptionOf(change(undefined, bucketItem({ tc: { tpm: 1000 } })));
+  expect(created?.amountsMilli).toEqual([["tpm", 1000]]);
 });

@@ -131,3 +131,27 @@ describe("records of a namespace that is purged", () => {
     expect(await counted(store)).toEqual([]);
   });
 });
+
+test("records after a deletion need no more writes than records without one", async () => {
+  const writes: number[] = [];
+  for (const mark of [undefined, MARK]) {
+    const { aggregator, store } = aggregatorOver({ windows: ["hourly"] });
+    if (mark !== undefined) await store.put(mark);
+    const { update, transact } = store;
+    let count = 0;
+    Object.assign(store, {
+      update: (...given: Parameters<typeof update>) => {
+        count += 1;
+        return update.apply(store, given);
+      },
+      transact: (...given: Parameters<typeof transact>) => {
+        count += 1;
+        return transact.apply(store, given);
+      },
+    });
+    await aggregator.process([acquired(NEW, 7)]);
+    writes.push(count);
+    expect(await counted(store)).toEqual([7]);
+  }
+  expect(writes[1]).toBe(writes[0]);
+});

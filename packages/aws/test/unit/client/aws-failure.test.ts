@@ -1,6 +1,7 @@
 import { connectAws } from "@zae-limiter/aws/client/aws.ts";
 import {
   AwsRefusal,
+  AwsUnavailable,
   explainAwsError,
   MissingServiceError,
 } from "@zae-limiter/aws/client/aws-failure.ts";
@@ -72,12 +73,19 @@ describe("what AWS says, in one line with what to do", () => {
     const missing = explain("cloudformation:DescribeStacks", local);
     expect(missing).toBeInstanceOf(MissingServiceError);
     expect(missing.message).toMatch(/^http:\/\/127\.0\.0\.1:8000 has DynamoDB only/);
-    const unreadable = named("Error", "XML parse error\n  Deserialization error: see $response", {
-      $metadata: { httpStatusCode: 500 },
-    });
-    expect(explain("cloudformation:DescribeStacks", local, unreadable)).toBeInstanceOf(
+    const unreadable = (headers: object) =>
+      named("Error", "XML parse error\n  Deserialization error: see $response", {
+        $metadata: { httpStatusCode: 500 },
+        $response: { statusCode: 500, headers },
+      });
+    // As DynamoDB Local answers.
+    const ofDynamo = unreadable({ "content-type": "application/x-amz-json-1.0" });
+    expect(explain("cloudformation:DescribeStacks", local, ofDynamo)).toBeInstanceOf(
       MissingServiceError,
     );
+    // As an emulator of all of AWS answers when it is broken.
+    const broken = unreadable({ "content-type": "text/html; charset=utf-8" });
+    expect(explain("cloudformation:DescribeStacks", local, broken)).toBeInstanceOf(AwsUnavailable);
     expect(explain("dynamodb:DescribeTable", local)).toBeInstanceOf(AwsRefusal);
     expect(explain("cloudformation:DescribeStacks", undefined)).toBeInstanceOf(AwsRefusal);
     const refused = named("ValidationError", "no such stack", {
