@@ -31,6 +31,10 @@ interface Workflow {
   >;
 }
 
+test("npm reports known vulnerabilities on an install here", () => {
+  expect(read(".npmrc")).not.toMatch(/^\s*audit\s*=\s*false/m);
+});
+
 describe.each(WORKFLOWS)("%s", (path) => {
   const workflow = parse(read(path)) as Workflow;
   const jobs = Object.values(workflow.jobs);

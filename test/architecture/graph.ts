@@ -7,7 +7,8 @@ import { type Import, importsOf } from "./imports.ts";
 import type { SourceFile, Violation } from "./source.ts";
 
 /** Packages that are only loaded when a store needs them. */
-const LOADED_ON_DEMAND = /^(@aws-sdk\/|@smithy\/|aws4|undici|libsql|better-sqlite3|node:sqlite)/;
+const LOADED_ON_DEMAND =
+  /^(@aws-sdk\/|@smithy\/|aws4|undici|libsql|better-sqlite3|pg$|node:sqlite)/;
 
 /** The part of package.json that says where users come in. */
 export interface PackageEntries {

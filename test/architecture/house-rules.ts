@@ -5,10 +5,7 @@ import type { Quote } from "./plain-words.ts";
 import { STORE_PLACES } from "./store-places.ts";
 
 /** Files that wait for the part that will use them. */
-export const AWAITED: readonly string[] = [
-  // The first store with a server that decides by itself is PostgreSQL.
-  "packages/limiter/src/buckets/warm-buckets.ts",
-];
+export const AWAITED: readonly string[] = [];
 
 /** Folders whose comments follow the rule of plain comments; the list grows until it has all. */
 export const PLAIN_FOLDERS: readonly string[] = [
@@ -79,6 +76,9 @@ const timerPlaces: Place = {
     // Attempts that end in real time, as sockets do.
     "packages/limiter/src/storage/dynamodb/transport/exchange.ts",
     "packages/limiter/src/storage/dynamodb/transport/transport.ts",
+    // Requests that end in real time, as those of the transport do.
+    "packages/limiter/src/storage/postgres/connection.ts",
+    "packages/limiter/src/storage/redis/connection.ts",
     // Waiting for another process, and giving way to it.
     "packages/limiter/src/storage/sqlite/database.ts",
     "packages/limiter/src/storage/sqlite/item-store.ts",
@@ -99,6 +99,13 @@ const randomPlaces: Place = {
   ],
 };
 
+const zonePlaces: Place = {
+  rule: "local clocks of time zones come from one file",
+  pattern: /\bIntl\.(?:DateTimeFormat|supportedValuesOf)\b/g,
+  within: "words",
+  allowed: ["packages/limiter/src/domain/zone.ts"],
+};
+
 const cryptoPlaces: Place = {
   rule: "randomness is an argument, and node:crypto has a source of its own",
   pattern: /["'](?:node:)?crypto["']/g,
@@ -108,6 +115,10 @@ const cryptoPlaces: Place = {
     "packages/limiter/src/storage/dynamodb/transport/signer.ts",
     // A digest of a manifest draws nothing.
     "packages/limiter/src/manifest/fingerprint.ts",
+    // Nor does that of a script, by which the server knows it.
+    "packages/limiter/src/storage/redis/scripts/script.ts",
+    // Nor does the digest of what a copy has read.
+    "packages/limiter/src/transfer/passes.ts",
     // Nor does one of a package.
     "packages/aws/src/lambda/lambda-code.ts",
     // Nor does the digest of a key that is too long for an entity id.
@@ -170,6 +181,7 @@ const balancePlaces: Place = {
   allowed: [
     "packages/limiter/src/buckets/",
     "packages/limiter/src/records/bucket-item.ts",
+    "packages/limiter/src/records/bucket-shape.ts",
     "packages/testing/src/item-store-contract/",
     // A limit with the name of an attribute.
     "packages/testing/src/limiter-contract/acquire.ts",
@@ -184,6 +196,7 @@ export const PLACES: readonly Place[] = [
   timerPlaces,
   randomPlaces,
   cryptoPlaces,
+  zonePlaces,
   environmentPlaces,
   surface,
   ...STORE_PLACES,

@@ -9,8 +9,10 @@ import type { RoomArrows, SourceFile, Violation } from "./source.ts";
 const BELOW_STORAGE = ["base", "core", "domain"];
 const BELOW_REPOSITORY = [...BELOW_STORAGE, "storage", "records", "buckets"];
 const BELOW_ACQUIRE = [...BELOW_REPOSITORY, "repository"];
-const BELOW_EDGES = [...BELOW_ACQUIRE, "acquire", "manifest"];
-const ADAPTERS = ["storage/memory", "storage/sqlite", "storage/dynamodb"];
+const BELOW_EDGES = [...BELOW_ACQUIRE, "acquire", "manifest", "transfer"];
+const ADAPTERS = ["memory", "sqlite", "dynamodb", "postgres", "redis"].map(
+  (adapter) => `storage/${adapter}`,
+);
 
 /** From the bottom to the top. `storage` is the port; each adapter is a folder within it. */
 const ARROWS: Readonly<Record<string, readonly string[]>> = {
@@ -25,6 +27,8 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   acquire: BELOW_ACQUIRE,
   // On the level of acquires: a file declares limits and consumes nothing.
   manifest: BELOW_ACQUIRE,
+  // From store to store: it opens both, and consumes nothing.
+  transfer: BELOW_ACQUIRE,
   http: BELOW_EDGES,
   llm: BELOW_EDGES,
   otel: BELOW_EDGES,

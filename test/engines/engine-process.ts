@@ -59,7 +59,8 @@ async function stopProcess(child: ChildProcess): Promise<void> {
   await ended;
 }
 
-async function freePort(): Promise<number> {
+/** Returns a port of the loopback that was free a moment ago. */
+export async function freePort(): Promise<number> {
   const server = createServer();
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -4,6 +4,7 @@
  */
 
 import { spawn } from "node:child_process";
+import { rmSync } from "node:fs";
 
 const [command, ...args] = process.argv.slice(2);
 // dynoxide changes one item at a time whatever its threads: a second one only fights with the first
@@ -14,5 +15,17 @@ child.on("error", (error) => {
   process.stderr.write(`${error.message}\n`);
   process.exit(1);
 });
-child.on("exit", (code) => process.exit(code ?? 0));
-process.stdin.on("close", () => child.kill("SIGKILL")).resume();
+let isOver = false;
+child.on("exit", (code) => {
+  const data = process.env.ZAEL_KEEPER_REMOVES;
+  if (isOver && data !== undefined) rmSync(data, { recursive: true, force: true });
+  process.exit(code ?? 0);
+});
+process.stdin
+  .on("close", () => {
+    isOver = true;
+    child.kill(process.env.ZAEL_KEEPER_SIGNAL ?? "SIGKILL");
+    // A server that a test has stopped acts on no signal before it goes on.
+    child.kill("SIGCONT");
+  })
+  .resume();

@@ -1,6 +1,6 @@
 /**
- * Starts the DynamoDB engines before the tests and stops them afterwards; `npm run test:quick`
- * starts none. Several projects use this
+ * Starts PostgreSQL, Valkey and the DynamoDB engines before the tests and stops them afterwards;
+ * `npm run test:quick` starts none. Several projects use this
  * file, each with its own copy of the module, so the engines are shared through `globalThis`. Those
  * that hammer an engine have their own: it gets slower with every record that it keeps.
  */
@@ -12,10 +12,14 @@ import { dirname, join } from "node:path";
 import type { TestProject } from "vitest/node";
 import type { Engine } from "./engine.ts";
 import { type EngineProcess, startEngine } from "./engine-process.ts";
+import { startPostgres } from "./postgres-engine.ts";
+import { startRedis } from "./redis-engine.ts";
 
 interface Shared {
   users: number;
   readonly started: Promise<{ engine: Engine; process?: EngineProcess }[]>;
+  readonly postgres: ReturnType<typeof startPostgres>;
+  readonly redis: ReturnType<typeof startRedis>;
 }
 
 const ENGINES: readonly Engine["name"][] = ["dynoxide", "dynamodb-local"];
@@ -28,7 +32,12 @@ const require = createRequire(import.meta.url);
 /** Called by vitest once per project; what it returns is called after the project's tests. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const place = project.name === HAMMERING ? OWN : SHARED;
-  shares[place] ??= { users: 0, started: startAll() };
+  shares[place] ??= {
+    users: 0,
+    started: startAll(),
+    postgres: startPostgres(),
+    redis: startRedis(),
+  };
   const shared = shares[place];
   shared.users += 1;
   const started = await shared.started;
@@ -36,11 +45,16 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     "engines",
     started.map(({ engine }) => engine),
   );
+  const postgres = await shared.postgres;
+  project.provide("postgres", postgres.engine);
+  const redis = await shared.redis;
+  project.provide("redis", redis.engine);
   return async () => {
     shared.users -= 1;
     if (shared.users > 0) return;
     delete shares[place];
-    await Promise.all(started.map(async ({ process }) => process?.stop()));
+    const stopped = started.map(async ({ process }) => process?.stop());
+    await Promise.all([postgres.stop(), redis.stop(), ...stopped]);
   };
 }
 

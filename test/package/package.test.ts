@@ -29,7 +29,7 @@ afterAll(() => installed?.remove());
 describe("the tarball", () => {
   test("the tarball holds the build and the documents, and nothing else", () => {
     const expected =
-      /^(dist\/.+\.(js|d\.ts)|dist\/lambda\/\w+\.zip|dist\/(?:dashboard|loadtest)\/page\.html\.gz|dist\/((?:dashboard|loadtest)\/)?notices\.txt|schema\/limits\.schema\.json|README\.md|LICENSE|CHANGELOG\.md|package\.json)$/;
+      /^(dist\/.+\.(js|d\.ts)|dist\/sbom\.json|dist\/lambda\/\w+\.zip|dist\/(?:dashboard|loadtest)\/page\.html\.gz|dist\/((?:dashboard|loadtest)\/)?notices\.txt|schema\/(?:limits\.schema\.json|prices\.json|prices\.NOTICE\.md)|README\.md|LICENSE|CHANGELOG\.md|(?:dist\/cjs\/)?package\.json)$/;
     expect(installed.files.filter((path) => !expected.test(path))).toEqual([]);
     expect(installed.files).toEqual(
       expect.arrayContaining(["dist/index.js", "dist/index.d.ts", "dist/cli/main.js"]),
@@ -54,7 +54,7 @@ describe("the tarball", () => {
     expect(said).not.toMatch(/deprecated|install-?scripts/i);
   });
 
-  test("the tarball installs no other package, and takes less than 10 MB on disk", async () => {
+  test("the tarball installs no other package, and takes less than 13 MB on disk", async () => {
     const lock = await readFile(join(installed.project, "package-lock.json"), "utf8");
     const { packages } = JSON.parse(lock) as {
       packages: Record<string, { dependencies?: object }>;
@@ -64,7 +64,23 @@ describe("the tarball", () => {
     const folder = join(installed.project, "node_modules", "zae-limiter");
     const sizes = await Promise.all(installed.files.map((path) => stat(join(folder, path))));
     const bytes = sizes.reduce((sum, { blocks }) => sum + 512 * blocks, 0);
-    expect(bytes).toBeLessThan(10_000_000);
+    expect(bytes).toBeLessThan(13_000_000);
+  });
+
+  test("the tarball lists the packages that it contains for tools that look for defects", async () => {
+    const folder = join(installed.project, "node_modules", "zae-limiter", "dist");
+    const notices = await readFile(join(folder, "notices.txt"), "utf8");
+    const sbom = JSON.parse(await readFile(join(folder, "sbom.json"), "utf8")) as {
+      bomFormat: string;
+      components: { name: string; version: string; purl: string }[];
+    };
+    expect(sbom.bomFormat).toBe("CycloneDX");
+    const yaml = sbom.components.find(({ name }) => name === "yaml");
+    expect(yaml?.purl).toBe(`pkg:npm/yaml@${yaml?.version}`);
+    const listed = new Set(sbom.components.map(({ name, version }) => `${name} ${version}`));
+    const named = [...notices.matchAll(/^-{80}\n(\S+ \S+), /gm)].map(([, each]) => each);
+    expect(named.length).toBeGreaterThan(20);
+    expect(named.filter((each) => !listed.has(each ?? ""))).toEqual([]);
   });
 
   test("the tarball names the license of every package that it contains", async () => {
@@ -95,7 +111,8 @@ describe(`on Node ${process.versions.node}`, () => {
       "identity.mjs",
       `import * as library from "zae-limiter";
        import { lambdaPackage } from "zae-limiter/infra";
-       const renamed = Object.entries(library).filter(([name, made]) => made.name !== name);
+       const made = Object.entries(library).filter(([, value]) => typeof value === "function");
+       const renamed = made.filter(([name, value]) => value.name !== name);
        try { lambdaPackage("unknown"); } catch (error) {
          console.log(error instanceof library.InfrastructureError, error.name, renamed.length);
        }`,
@@ -182,6 +199,72 @@ describe(`on Node ${process.versions.node}`, () => {
   });
 });
 
+describe("the build for CommonJS", () => {
+  /** Makes Node load it, as other loaders do that cannot require ES modules. */
+  const LOADER = "--no-experimental-require-module";
+
+  test("the build for CommonJS is not loaded by Node: both kinds of imports share one library", async () => {
+    const ran = await installed.script(
+      "shared.cjs",
+      `const required = require("zae-limiter");
+       const { rateLimit } = require("zae-limiter/express");
+       import("zae-limiter").then(async (imported) => {
+         const limiter = await imported.RateLimiter.open("memory:");
+         console.log(required.RateLimiter === imported.RateLimiter, typeof rateLimit({ limiter }));
+       });`,
+    );
+    expect(ran).toEqual({ ...SILENT_SUCCESS, out: "true function\n" });
+  });
+
+  test("the build for CommonJS works without ES modules, and its errors are those of the other build", async () => {
+    const ran = await installed.script(
+      "loader.cjs",
+      `const library = require("zae-limiter");
+       const { rateLimit } = require("zae-limiter/express");
+       const { VirtualTime } = require("zae-limiter/testing");
+       const request = { entityId: "a", resource: "r", limits: ["rpm:1"], consume: { rpm: 2 } };
+       (async () => {
+         const limiter = await library.RateLimiter.open("memory:");
+         const error = await limiter.acquire(request).catch((error) => error);
+         const url = "dynamodb://table?endpoint=http://127.0.0.1:1";
+         const away = await library.RateLimiter.open(url, { timeoutMs: 300 }).catch((error) => error);
+         const other = await import("zae-limiter");
+         console.log(other.RateLimiter === library.RateLimiter, typeof rateLimit({ limiter }));
+         console.log(error instanceof other.RateLimitExceeded, error instanceof other.ZaeLimiterError);
+         console.log(error instanceof other.ValidationError, away instanceof other.InfrastructureError);
+         console.log(away.code, typeof VirtualTime);
+       })();`,
+      LOADER,
+    );
+    const out = "false function\ntrue true\nfalse true\nZAEL_UNAVAILABLE function\n";
+    expect(ran).toMatchObject({ code: 0, out });
+  });
+
+  test.each([
+    ["commonjs and node10", ["--module", "commonjs", "--moduleResolution", "node10"]],
+    ["node16", ["--module", "node16"]],
+  ])("the build for CommonJS has types for programs with the settings %s", async (name, flags) => {
+    const file = `program-${name.replaceAll(" ", "-")}.ts`;
+    await writeFile(
+      join(installed.project, file),
+      `import { RateLimiter, RateLimitExceeded } from "zae-limiter";
+       import { rateLimit } from "zae-limiter/express";
+       export const limit = rateLimit({ limits: ["rpm:5"] });
+       export const codeOf = (error: unknown): string =>
+         error instanceof RateLimitExceeded ? error.code : "";
+       export const open = (): Promise<RateLimiter<"rpm">> => RateLimiter.open("memory:");
+       export const wrong: number = codeOf(1);\n`,
+    );
+    const compiler = join(installed.project, "node_modules", "typescript", "bin", "tsc");
+    const common = ["--noEmit", "--strict", "--skipLibCheck", "false", "--types", "node"];
+    const libraries = ["--target", "es2022", "--lib", "es2022,esnext.disposable"];
+    const ran = await installed.run(compiler, ...common, ...libraries, ...flags, file);
+    expect(ran.out.trim().split("\n")).toEqual([
+      expect.stringMatching(/'string' is not assignable to type 'number'/),
+    ]);
+  });
+});
+
 describe("AWS code", () => {
   const AWS_CHUNK = /\/dist\/chunks\/sdk-data-/;
 
@@ -261,7 +344,7 @@ describeEngines("a table", ({ endpoint }) => {
   test("a table is opened with the credentials of a profile, of a command, and through the SDK", async () => {
     // To an address that is not of this machine, requests are signed with real credentials.
     const { port } = new URL(endpoint);
-    const elsewhere = url.replace(endpoint, `http://0.0.0.0:${port}`);
+    const elsewhere = url.replace(endpoint, `http://db.example:${port}`);
     const keys = { Version: 1, AccessKeyId: "command", SecretAccessKey: "secret" };
     await writeFile(
       join(installed.project, "aws.ini"),
@@ -270,7 +353,10 @@ describeEngines("a table", ({ endpoint }) => {
     );
     const { out, code } = await installed.script(
       "profiles.mjs",
-      `import { Repository } from "zae-limiter";
+      `import dns from "node:dns";
+       import { Repository } from "zae-limiter";
+       const { lookup } = dns;
+       dns.lookup = (name, ...rest) => lookup(name === "db.example" ? "127.0.0.1" : name, ...rest);
        process.env.AWS_CONFIG_FILE = "aws.ini";
        process.env.AWS_REGION = "us-east-1";
        process.env.AWS_EC2_METADATA_DISABLED = "true";
@@ -462,7 +548,8 @@ const options: OpenOptions = { namespace: "tests", clock: () => Date.now() };
 const repo: Repository = await Repository.open("memory:", options);
 await repo.limits.setSystem([Limit.perMinute("rpm", 100, { burst: 150 }), "tpm:10000"]);
 const resolved: ResolvedLimits | undefined = await repo.limits.resolve("key-1", "gpt-4");
-const source: "entity" | "entity_default" | "resource" | "system" | undefined = resolved?.source;
+const source: "entity" | "entity_default" | "parent" | "parent_default" | "resource" | "system" |
+  undefined = resolved?.source;
 const events: AuditEvent[] = await repo.audit.list("$SYSTEM");
 const capabilities: BackendCapabilities = repo.capabilities;
 const code = (error: unknown): string | undefined =>

@@ -8,12 +8,16 @@ export interface DelayingProxy {
   close(): Promise<void>;
 }
 
-/** Requests and answers are each held back for `delayMs`, in order. */
-export async function delayingProxy(target: string, delayMs: number): Promise<DelayingProxy> {
-  const { hostname, port } = new URL(target);
+/** Requests and answers are each held back for `delayMs`, in order. Port 0 is a free one. */
+export async function delayingProxy(
+  target: string,
+  delayMs: number,
+  port = 0,
+): Promise<DelayingProxy> {
+  const to = new URL(target);
   const sockets = new Set<Socket>();
   const server = createServer((client) => {
-    const upstream = connect(Number(port), hostname);
+    const upstream = connect(Number(to.port), to.hostname);
     for (const [from, to] of [
       [client, upstream],
       [upstream, client],
@@ -28,7 +32,7 @@ export async function delayingProxy(target: string, delayMs: number): Promise<De
       from.on("error", () => to.destroy());
     }
   });
-  server.listen(0, "127.0.0.1");
+  server.listen(port, "127.0.0.1");
   await once(server, "listening");
   return {
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,

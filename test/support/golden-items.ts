@@ -27,3 +27,9 @@ export function pythonItem(file: string, namespaceId: string): Item {
   if (item === undefined) throw new Error(`${file} has no item`);
   return item;
 }
+
+/** The answers of the schedule module of the Python library. */
+export function scheduleVectors<Vectors>(): Vectors {
+  const url = new URL("../fixtures/golden/80-schedule-vectors.json", import.meta.url);
+  return JSON.parse(readFileSync(url, "utf8")) as Vectors;
+}

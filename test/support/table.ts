@@ -8,6 +8,7 @@ import { DistributedBucketStore } from "@zae-limiter/limiter/buckets/distributed
 import { DYNAMODB_TRAITS } from "@zae-limiter/limiter/buckets/distributed/table-traits.ts";
 import { type BucketConfig, type LimitSource, UNLINKED } from "@zae-limiter/limiter/buckets/leg.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
+import type { Periods } from "@zae-limiter/limiter/domain/periods.ts";
 import { bucketKey } from "@zae-limiter/limiter/records/keys.ts";
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
 import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
@@ -46,9 +47,10 @@ export class Table {
   }
 
   /**
-   * A client with its own views, whose clock may be ahead, and whose calls may be tampered with.
+   * A client with its own views, whose clock may be ahead, whose calls may be tampered with, and
+   * whose zones may have other data.
    */
-  client(aheadMs = 0, tamper: Partial<ItemStore> = {}): Client {
+  client(aheadMs = 0, tamper: Partial<ItemStore> = {}, periods?: Periods): Client {
     const store = new Proxy<ItemStore>(this.items, {
       get: (items, operation: keyof ItemStore) =>
         tamper[operation] ?? (items[operation]?.bind(items) as unknown),
@@ -62,6 +64,7 @@ export class Table {
         {
           ...DYNAMODB_TRAITS,
           ttlMultiplier: this.#ttlMultiplier,
+          periods,
           timeoutMs: 2000,
           timer,
           onWarning: (warning) => {
@@ -143,7 +146,7 @@ export class Client {
   }
 
   async balances(config: BucketConfig): Promise<readonly number[]> {
-    const [balances] = await this.store.read([this.leg(config, [])]);
+    const [balances] = (await this.store.read([this.leg(config, [])])).balancesMilli;
     return balances as readonly number[];
   }
 

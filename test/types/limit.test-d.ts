@@ -3,6 +3,7 @@ import {
   type LimitInput,
   type LimitJson,
   type LimitSpec,
+  type PeriodRule,
   type RateOptions,
 } from "@zae-limiter/limiter/index.ts";
 import { describe, expectTypeOf, test } from "vitest";
@@ -17,6 +18,7 @@ describe("Limit", () => {
       readonly refillAmount: number;
       readonly refillPeriodSeconds: number;
       readonly soft: boolean;
+      readonly rule: PeriodRule | undefined;
     }>();
     // @ts-expect-error A limit never changes.
     limit.capacity = 5;
@@ -51,7 +53,13 @@ describe("Limit", () => {
   test("Limit has a JSON form with the names of the wire", () => {
     expectTypeOf(limit.toJSON()).toEqualTypeOf<LimitJson>();
     expectTypeOf<keyof LimitJson>().toEqualTypeOf<
-      "name" | "capacity" | "refill_amount" | "refill_period_seconds" | "soft"
+      | "name"
+      | "capacity"
+      | "refill_amount"
+      | "refill_period_seconds"
+      | "soft"
+      | "quota"
+      | "session_seconds"
     >();
     expectTypeOf(limit.toString()).toBeString();
     expectTypeOf(limit.equals).parameters.toEqualTypeOf<[other: Limit]>();

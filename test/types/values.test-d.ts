@@ -15,7 +15,7 @@ describe("unions", () => {
   test("unions have exactly the members of the contract", () => {
     expectTypeOf<OnUnavailable>().toEqualTypeOf<"allow" | "block">();
     expectTypeOf<ConfigSource>().toEqualTypeOf<
-      "entity" | "entity_default" | "resource" | "system"
+      "entity" | "entity_default" | "parent" | "parent_default" | "resource" | "system"
     >();
     expectTypeOf<WindowType>().toEqualTypeOf<"hourly" | "daily" | "monthly">();
     // @ts-expect-error A typo is an error before anything runs.
@@ -46,6 +46,7 @@ describe("LimitStatus", () => {
       readonly resource: string;
       readonly limitName: string;
       readonly limit: Limit;
+      readonly kind: "rate" | "quota" | "session" | "concurrency";
       readonly available: number;
       readonly requested: number;
       readonly exceeded: boolean;
@@ -55,6 +56,9 @@ describe("LimitStatus", () => {
       readonly soft?: true;
       readonly overdrawn?: true;
       readonly bypassed?: true;
+      readonly resetsAtMs?: number;
+      readonly periodStartMs?: number;
+      readonly used?: number;
     }>();
   });
 });

@@ -1,6 +1,6 @@
 /** The three drivers do the same, and none of them writes anything to stderr. */
 
-import { existsSync, mkdtempSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { createRequire, isBuiltin } from "node:module";
 import { join } from "node:path";
 import { InfrastructureError, ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
@@ -126,4 +126,32 @@ test("a driver that does not exist is refused", async () => {
   await expect(openSqlite({ path: join(directory, "a.db"), driver })).rejects.toThrow(
     new ValidationError("driver", driver, "expected one of better-sqlite3, node:sqlite, libsql"),
   );
+});
+
+itUnless(!existsSync("/proc/self/fd") && "descriptors cannot be counted here")(
+  "a file that is opened and closed again and again by libsql needs no more descriptors",
+  async () => {
+    const path = join(temporaryFolder(), "again.db");
+    const again = async () => {
+      const { database } = await openSqlite({ path, driver: "libsql" });
+      database.prepare("SELECT 1").get();
+      database.close();
+    };
+    await again();
+    const before = readdirSync("/proc/self/fd").length;
+    for (let round = 0; round < 40; round += 1) await again();
+    expect(readdirSync("/proc/self/fd").length).toBeLessThan(before + 10);
+  },
+);
+
+test("a file that was replaced while it was closed is opened again by libsql", async () => {
+  const path = join(temporaryFolder(), "replaced.db");
+  const open = () => openSqlite({ path, driver: "libsql" });
+  const first = await open();
+  await first.store.put({ PK: "a", SK: "b" });
+  first.database.close();
+  for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true });
+  const { database, store } = await open();
+  expect(await store.get({ PK: "a", SK: "b" })).toBeUndefined();
+  database.close();
 });

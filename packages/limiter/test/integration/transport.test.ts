@@ -136,7 +136,8 @@ describe("what is sent", () => {
     const errors = (await Promise.all(calls)) as RateLimiterUnavailable[];
     for (const error of errors) expect(error).toMatchObject({ reason: "timeout" });
     const unsent = errors.filter(({ nothingWritten }) => nothingWritten);
-    expect(server.requests.length).toBeLessThanOrEqual(128);
+    // A call that has timed out frees its connection, on which another one may still be sent.
+    expect(server.requests.length).toBeLessThan(140);
     expect(unsent).toHaveLength(140 - server.requests.length);
   });
 });

@@ -29,7 +29,11 @@ async function useUp(post: (key: string | undefined) => Promise<Response>): Prom
   // Three calls that settled 5 tokens each; a second or two of refill may have passed.
   const { limits } = (await refused.json()) as { limits: { available: number }[] };
   expect(limits[1]?.available).toBeGreaterThan(900);
+  expect(JSON.stringify(limits)).not.toContain("key-1");
+  expect(JSON.stringify([...refused.headers])).not.toContain("key-1");
   expect((await post("key-2")).status).toBe(200);
+  // A key that was never handed out has no bucket.
+  expect((await post("made-up")).status).toBe(401);
 }
 
 function calling(url: string): (key: string | undefined) => Promise<Response> {
@@ -141,6 +145,8 @@ describe("recipes", () => {
     expect(await (await fetch(`${url}/chat`, { headers })).json()).toEqual({ rpm: 1, tpm: 1 });
     expect(await (await fetch(`${url}/other`)).json()).toBeNull();
     expect(await statusOf(`${url}/chat`)).toBe(401);
+    const madeUp = await fetch(`${url}/chat`, { headers: { "x-api-key": "made-up" } });
+    expect(madeUp.status).toBe(401);
   });
 
   test("tRPC: a refused procedure is a 429 with Retry-After", async () => {

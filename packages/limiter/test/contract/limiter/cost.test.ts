@@ -115,6 +115,31 @@ describeItemStores("the price of an acquire", (store) => {
     expect(second.calls).toBeLessThanOrEqual(3);
   });
 
+  it("limits for children cost two reads more in a cold acquire of an entity, and none in a warm one", async () => {
+    const subject = await metered(store, LIMITS);
+    const { entities, limits } = subject.repo;
+    await entities.create({ id: "team" });
+    await entities.create({ id: ENTITY, parentId: "team" });
+    const request = { ...USER, consume: consumeOf(LIMITS) };
+    await subject.limiter.acquire(request);
+    const coldOf = async (): Promise<[Price, Price]> => {
+      const meter = new Meter();
+      const { limiter } = await store.another(subject, { onCall: meter.onCall });
+      const cold = await meter.priceOf(() => limiter.acquire(request));
+      return [cold, await meter.priceOf(() => limiter.acquire(request))];
+    };
+    const warm = price(store, 1, { write: 1 });
+    const [before, warmBefore] = await coldOf();
+    await limits.setChildren("another", LIMITS, { resource: "another" });
+    const [ofAnother, warmOfAnother] = await coldOf();
+    await limits.setChildren("team", LIMITS);
+    const [after, warmAfter] = await coldOf();
+    expect([warmBefore, warmOfAnother, warmAfter]).toEqual([warm, warm, warm]);
+    expect(ofAnother).toEqual(before);
+    expect(after.calls - before.calls).toBe(2);
+    expect([before.read, after.read - before.read]).toEqual(store.real ? [16, 3] : [0, 0]);
+  });
+
   it("a new bucket costs one unit, without its indexes, and flags cost none (N4)", async () => {
     const { limiter, repo, meter } = await metered(store, LIMITS);
     const consume = consumeOf(LIMITS);
@@ -151,6 +176,7 @@ describeItemStores("the price of an acquire", (store) => {
       expect(await meter.priceOf(refuse)).toEqual(price(store, 0));
     }
     // The same through a child, once both have been seen.
+    await repo.entities.create({ id: ENTITY });
     await repo.entities.create({ id: "child", parentId: ENTITY, cascade: true });
     await repo.limits.setEntity("child", ["rpm:50"]);
     const child = () => refusalOf(limiter.acquire({ ...request, entityId: "child" }));

@@ -10,6 +10,7 @@ import {
 import type { Key } from "@zae-limiter/limiter/storage/item.ts";
 import type { ItemStore, Write } from "@zae-limiter/limiter/storage/item-store.ts";
 import { ITEM_TABLE, type ItemTable } from "@zae-limiter/limiter/storage/item-table.ts";
+import { WARM_BUCKETS, warmBucketsOf } from "@zae-limiter/limiter/storage/warm-buckets.ts";
 import {
   drip,
   type FakeAnswer,
@@ -109,8 +110,16 @@ export function faultyTable(table: ItemTable, faults: Faults): ItemTable {
       if (lost) throw unavailable("timeout", operation === "getMany");
       return answer;
     };
+  const warm = warmBucketsOf(table);
   return {
     [ITEM_TABLE]: true,
+    ...(warm && {
+      [WARM_BUCKETS]: {
+        serverDateSkewMs: undefined,
+        consume: faulty("transact", warm.consume.bind(warm)),
+        adjust: faulty("transact", warm.adjust.bind(warm)),
+      },
+    }),
     read: faulty("getMany", table.read.bind(table)),
     commit: faulty("transact", table.commit.bind(table)),
     page: faulty("getMany", table.page.bind(table)),

@@ -16,11 +16,17 @@ import type { Item } from "@zae-limiter/limiter/storage/item.ts";
 import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
 import type { ItemTable } from "@zae-limiter/limiter/storage/item-table.ts";
 import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
+import { PostgresItemTable } from "@zae-limiter/limiter/storage/postgres/item-table.ts";
+import { RedisItemTable } from "@zae-limiter/limiter/storage/redis/item-table.ts";
 import type { RunningEngine } from "@zae-limiter/test-engines/engine.ts";
 import { describeEngines } from "@zae-limiter/test-engines/engines.ts";
 import type { FakeDynamo } from "@zae-limiter/test-engines/fake-dynamodb.ts";
+import { describePostgres } from "@zae-limiter/test-engines/postgres.ts";
+import { describeRedis } from "@zae-limiter/test-engines/redis.ts";
 import { counted } from "@zae-limiter/test-support/counted.ts";
 import { overTable } from "@zae-limiter/test-support/over-table.ts";
+import { newSchema } from "@zae-limiter/test-support/postgres-schema.ts";
+import { newPrefix } from "@zae-limiter/test-support/redis-prefix.ts";
 import { newName } from "@zae-limiter/test-support/stores.ts";
 import type { Reason } from "@zae-limiter/test-support/unless.ts";
 import {
@@ -134,6 +140,12 @@ export function describeLimiterStores(title: string, suite: Suite): void {
   describe(`${title} in a table`, () => {
     onStore(new LimiterStore("table", embedded), openItemTable, suite);
   });
+  describePostgres(title, (url) => {
+    onStore(new LimiterStore("postgres", embedded), () => openPostgres(url), suite);
+  });
+  describeRedis(title, (url) => {
+    onStore(new LimiterStore("redis", embedded), () => openRedis(url), suite);
+  });
   describe(`${title} in a custom store`, () => {
     const store = new LimiterStore("custom", { distributed: true, real: false });
     onStore(store, () => openItems(Repository.over), suite);
@@ -206,6 +218,30 @@ async function openItemTable(): Promise<Place> {
     open: ({ maxAttempts: _, ...options }, faults = new Faults()) =>
       Repository.over(faultyTable(table, faults), options),
     close: () => table.close(),
+  };
+}
+
+/** A schema of its own, whose connections every opening shares. */
+export async function openPostgres(url: string): Promise<Place> {
+  const schema = await newSchema(url);
+  const table = new PostgresItemTable(schema.connection);
+  return {
+    address: "postgres://test",
+    open: ({ maxAttempts: _, ...options }, faults = new Faults()) =>
+      Repository.over(faultyTable(table, faults), options),
+    close: () => schema.drop(),
+  };
+}
+
+/** A prefix of its own, whose connection every opening shares. */
+export async function openRedis(url: string): Promise<Place> {
+  const prefix = await newPrefix(url);
+  const table = new RedisItemTable(prefix.connection);
+  return {
+    address: "redis://test",
+    open: ({ maxAttempts: _, ...options }, faults = new Faults()) =>
+      Repository.over(faultyTable(table, faults), options),
+    close: () => prefix.drop(),
   };
 }
 

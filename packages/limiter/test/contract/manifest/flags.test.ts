@@ -67,8 +67,8 @@ describeStores("the flags of a limits file", (store) => {
     });
     const text = printManifest(await exportManifest(repo));
     expect(text).toContain("# gpt: burst (schedule)");
-    expect(text).toContain("# gpt: day (calendar quota)");
-    expect(text).toContain("# gpt: ses (session quota)");
+    expect(text).toMatch(/day: \{ quota: \{ amount: 1000, every: day(, time_zone: UTC)? \} \}/);
+    expect(text).toContain("ses: { capacity: 10, session_seconds: 60 }");
     expect(text).toContain("disabled: true");
     expect(text).toContain("cascade: true");
     expect(text).toContain("soft: true");
@@ -78,11 +78,7 @@ describeStores("the flags of a limits file", (store) => {
     expect(change && changeJson(change).before).toMatchObject({
       disabled: true,
       cascade: true,
-      unsupported: [
-        { name: "burst", kind: "schedule" },
-        { name: "day", kind: "calendar quota" },
-        { name: "ses", kind: "session quota" },
-      ],
+      unsupported: [{ name: "burst", kind: "schedule" }],
     });
   });
 });

@@ -1,7 +1,7 @@
 /** Buckets that the Python library 0.17 wrote: what is in them survives, and is not ignored. */
 
-import { ResourceDisabled } from "@zae-limiter/limiter/domain/errors/errors.ts";
-import { UnsupportedLimitError } from "@zae-limiter/limiter/domain/errors/unsupported-limit.ts";
+import { ResourceDisabled, ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import type { LimitStatus } from "@zae-limiter/limiter/domain/limit-status.ts";
 import { bucketKey } from "@zae-limiter/limiter/records/keys.ts";
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
 import { splitShard } from "@zae-limiter/test-support/force-split.ts";
@@ -11,12 +11,21 @@ import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
 import { expect, it } from "vitest";
 import { describeItemStores, type LimiterStore, type Subject } from "../limiter/limiter-stores.ts";
 
-const DAY_MS = 86_400_000;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
 
 /** Just after the golden items were written. */
 const WRITTEN_MS = 1_794_827_900_000;
 /** Not in the past, where a local DynamoDB would delete what expires. */
-const START_MS = Math.max(Date.now(), WRITTEN_MS);
+const START_MS = afterReset(Math.max(Date.now(), WRITTEN_MS));
+
+/** Quotas reset on the hour: no test begins in the minutes about one. */
+function afterReset(nowMs: number): number {
+  const intoHourMs = nowMs % HOUR_MS;
+  const isNear = intoHourMs < 3 * MINUTE_MS || intoHourMs > 57 * MINUTE_MS;
+  return isNear ? nowMs + 6 * MINUTE_MS : nowMs;
+}
 
 /** A limiter on a table that has these items, as old as they were then. */
 async function opened(store: LimiterStore, ...files: string[]) {
@@ -54,12 +63,12 @@ function unchangeable(item: Item, ...limits: string[]): Record<string, unknown> 
 }
 
 describeItemStores("a bucket that the Python library wrote", (store) => {
-  it("a bucket of Python keeps quotas, schedules, base time and ttl for days (H3, H9, H10)", async () => {
+  it("a bucket of Python keeps schedules, base time and ttl until its quota resets (H3, H9, H10)", async () => {
     const files = ["40-config-resource-schedules", "41-bucket-schedules"] as const;
     const subject = await opened(store, ...files);
     const before = await read(store, subject, files[1]);
     const call = { entityId: "u1", resource: "sched" };
-    for (const waitMs of [0, 1000, 2 * DAY_MS, 40 * DAY_MS]) {
+    for (const waitMs of [0, 1000, MINUTE_MS, MINUTE_MS]) {
       subject.time.advance(waitMs);
       // The clock of the test is ahead of the one by which the item expires.
       await itemsOf(store).update(before, {
@@ -73,15 +82,26 @@ describeItemStores("a bucket that the Python library wrote", (store) => {
       const after = await read(store, subject, files[1]);
       expect(unchangeable(after, "tpm")).toEqual(unchangeable(now, "tpm"));
       expect(after.rf).toBe(before.rf);
-      const [status] = await other.limiter.status(call);
+      const statuses = await other.limiter.status(call);
+      const status = statuses.find(({ limitName }) => limitName === "tpm");
       const expected = waitMs < 60_000 ? 49_900 : 49_985;
       expect(status?.available).toBeGreaterThanOrEqual(expected);
     }
     const after = await read(store, subject, files[1]);
     expect(after.b_tpm_tc).toBe(Number(before.b_tpm_tc) + 4 * 15_000);
-    const quota = subject.limiter.acquire({ ...call, consume: { rpd: 1 }, limits: ["rpd:5"] });
-    expect(await failureOf(quota)).toBeInstanceOf(UnsupportedLimitError);
+    const rate = subject.limiter.acquire({ ...call, consume: { rpd: 1 }, limits: ["rpd:5"] });
+    expect(await failureOf(rate)).toBeInstanceOf(ValidationError);
     expect(await read(store, subject, files[1])).toEqual(after);
+    subject.time.advance(DAY_MS);
+    await itemsOf(store).update(before, { remove: ["ttl"] });
+    await subject.limiter.acquire({ ...call, consume: { rpd: 1 } });
+    const reset = await read(store, subject, files[1]);
+    // By the base time the Python library knows that the quota was reset; the schedule stays.
+    expect(reset).toMatchObject({ rf: subject.time.clock(), b_rpd_tk: 9_999_000, b_rpd_gc: 1 });
+    expect(Number(reset.vu)).toBeGreaterThan(subject.time.nowMs);
+    for (const name of ["b_rpm_tk", "b_rpm_sched", "sched", "rsched", "sched_tz"]) {
+      expect(reset[name]).toEqual(before[name]);
+    }
   });
 
   it("a bucket of Python takes a changed limit without moving the base time of a quota (H10)", async () => {
@@ -89,20 +109,22 @@ describeItemStores("a bucket that the Python library wrote", (store) => {
     const { limiter, repo, time } = subject;
     const before = await read(store, subject, "41-bucket-schedules");
     const call = { entityId: "u1", resource: "sched" };
-    await repo.limits.setResource("sched", ["tpm:600"]);
+    await repo.limits.setResource("sched", ["tpm:600", "rpd:10000/day America/New_York"]);
     time.advance(10_000);
     await limiter.acquire({ ...call, consume: { tpm: 100 } });
     const after = await read(store, subject, "41-bucket-schedules");
     expect(after).toMatchObject({ rf: before.rf, b_tpm_cp: 600_000, b_tpm_ra: 600_000 });
-    const ours = (name: string) => name.startsWith("b_tpm_") || name === "rn";
+    const own = new Set(["rn", "vu", "b_rpd_pe"]);
+    const ours = (name: string) => name.startsWith("b_tpm_") || own.has(name);
     const others = (item: Item) =>
       Object.fromEntries(Object.entries(unchangeable(item)).filter(([name]) => !ours(name)));
     expect(others(after)).toEqual(others(before));
-    const [status] = await limiter.status(call);
-    expect(status).toMatchObject({ limitName: "tpm", available: 500 });
+    const tpm = (statuses: readonly LimitStatus[]) =>
+      statuses.find(({ limitName }) => limitName === "tpm");
+    expect(tpm(await limiter.status(call))).toMatchObject({ available: 500 });
     time.advance(6000);
-    const [later] = await (await store.another(subject)).limiter.status(call);
-    expect(later).toMatchObject({ available: 560 });
+    const other = await store.another(subject);
+    expect(tpm(await other.limiter.status(call))).toMatchObject({ available: 560 });
   });
 
   it("a limit that no schedule of the item applies to is added to a bucket of Python (H3)", async () => {
@@ -120,7 +142,7 @@ describeItemStores("a bucket that the Python library wrote", (store) => {
     expect(own).toMatchObject({ limitName: "own", available: 4 });
   });
 
-  it("a bucket of Python keeps a session window, and the limit next to it is consumed (H6)", async () => {
+  it("a session of Python that is over is opened again, and the limit next to it is kept (H6)", async () => {
     const files = ["42-config-resource-session-quota", "43-bucket-session-quota"] as const;
     const subject = await opened(store, ...files);
     const before = await read(store, subject, files[1]);
@@ -128,8 +150,21 @@ describeItemStores("a bucket that the Python library wrote", (store) => {
     await subject.limiter.acquire({ ...call, consume: { rpm: 1 } });
     const after = await read(store, subject, files[1]);
     expect(unchangeable(after, "rpm")).toEqual(unchangeable(before, "rpm"));
-    const error = await failureOf(subject.limiter.acquire({ ...call, consume: { session: 1 } }));
-    expect(error).toBeInstanceOf(UnsupportedLimitError);
+    // Its window was over long ago.
+    const lease = await subject.limiter.acquire({ ...call, consume: { session: 1 } });
+    const nowMs = subject.time.clock();
+    expect(lease.statuses.find(({ kind }) => kind === "session")).toMatchObject({
+      available: 9999,
+      used: 1,
+      resetsAtMs: nowMs + 18_000_000,
+    });
+    expect(await read(store, subject, files[1])).toMatchObject({
+      b_session_tk: 9_999_000,
+      b_session_ws: nowMs,
+      b_session_wa: nowMs,
+      b_session_gc: 1,
+      vu: nowMs + 18_000_000,
+    });
   });
 
   it("a bucket that is stamped as switched off refuses while the config is cached (H1)", async () => {

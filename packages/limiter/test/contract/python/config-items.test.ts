@@ -23,32 +23,37 @@ async function opened(store: TestStore, ...files: string[]) {
 }
 
 describeStores("a level that the Python library wrote", (store) => {
-  it("a level of Python refuses only the limits that carry a quota or a schedule (H3, H5)", async () => {
+  it("a level of Python refuses only the limits that carry a schedule (H3, H5)", async () => {
     const { repo, limiter } = await opened(store, "40-config-resource-schedules");
     const call = { entityId: "u2", resource: "sched" };
     const lease = await limiter.acquire({ ...call, consume: { tpm: 10 } });
-    expect(lease.statuses.map(({ limitName }) => limitName)).toEqual(["tpm"]);
-    const quota = await failureOf(limiter.acquire({ ...call, consume: { tpm: 1, rpd: 1 } }));
-    expect(quota).toBeInstanceOf(UnsupportedLimitError);
-    expect(quota).toMatchObject({ limitName: "rpd", kind: "calendar quota" });
+    expect(lease.statuses.map(({ limitName, kind }) => `${limitName} ${kind}`)).toEqual([
+      "rpd quota",
+      "tpm rate",
+    ]);
+    await limiter.acquire({ ...call, consume: { tpm: 1, rpd: 1 } });
     const window = await failureOf(limiter.acquire({ ...call, consume: { rpm: 1 } }));
     expect(window).toMatchObject({ limitName: "rpm", kind: "schedule" });
     const ignored = limiter.acquire({ ...call, consume: { rpm: 1 }, missingLimits: "ignore" });
     expect(await failureOf(ignored)).toBeInstanceOf(UnsupportedLimitError);
-    expect(await repo.limits.getResource("sched")).toHaveLength(1);
+    const limits = await repo.limits.getResource("sched");
+    expect(limits?.map(String)).toEqual(["rpd:10000/day America/New_York", "tpm:50000/min"]);
     expect((await repo.limits.resolve("u2", "sched"))?.unsupported).toEqual([
-      { name: "rpd", kind: "calendar quota" },
       { name: "rpm", kind: "schedule" },
     ]);
   });
 
-  it("a level of Python refuses a session quota by name, and enforces the limit next to it (H6)", async () => {
+  it("a session of Python is enforced as it is stored, and so is the limit next to it (H6)", async () => {
     const { limiter } = await opened(store, "42-config-resource-session-quota");
     const call = { entityId: "u2", resource: "session" };
     await limiter.acquire({ ...call, consume: { rpm: 1 } });
-    const session = await failureOf(limiter.acquire({ ...call, consume: { session: 1 } }));
-    expect(session).toBeInstanceOf(UnsupportedLimitError);
-    expect(session).toMatchObject({ limitName: "session", kind: "session quota" });
+    const [status] = (await limiter.status(call)).filter(({ kind }) => kind === "session");
+    expect(status).toMatchObject({ available: 10_000 });
+    expect(status).not.toHaveProperty("resetsAtMs");
+    const lease = await limiter.acquire({ ...call, consume: { session: 4 } });
+    const [open] = lease.statuses.filter(({ kind }) => kind === "session");
+    expect(open).toMatchObject({ available: 9996, used: 4 });
+    expect((open?.resetsAtMs ?? 0) - (open?.periodStartMs ?? 0)).toBe(18_000_000);
   });
 
   it("a resource that Python switched off is refused, also with limits of a call (H1)", async () => {
@@ -104,11 +109,10 @@ describeStores("a level that the Python library wrote", (store) => {
     expect(await repo.buckets.list("u2")).toEqual([]);
   });
 
-  it("flags, quotas and schedules of Python stay when limits are replaced (H7)", async () => {
+  it("flags of Python stay when limits are replaced (H7)", async () => {
     for (const [file, resource] of [
       ["45-config-resource-disabled", "dis"],
       ["52-config-resource-cascade", "casc"],
-      ["42-config-resource-session-quota", "session"],
     ] as const) {
       const { repo, read } = await opened(store, file);
       const before = await read(file);
@@ -136,13 +140,13 @@ describeStores("a level that the Python library wrote", (store) => {
     const file = "40-config-resource-schedules";
     const { repo, read } = await opened(store, file);
     const before = await read(file);
-    for (const limits of [["rpm:5"], ["rpd:5/day"]]) {
-      const error = await failureOf(repo.limits.setResource("sched", limits));
-      expect(error).toBeInstanceOf(UnsupportedLimitError);
-      expect(await read(file)).toEqual(before);
-    }
+    const error = await failureOf(repo.limits.setResource("sched", ["rpm:5"]));
+    expect(error).toBeInstanceOf(UnsupportedLimitError);
+    const rate = await failureOf(repo.limits.setResource("sched", ["rpd:5/day"]));
+    expect(rate).toBeInstanceOf(ValidationError);
+    expect(await read(file)).toEqual(before);
     await repo.limits.setResource("sched", ["other:5"]);
-    const isReplaced = (name: string) => name.startsWith("l_tpm_");
+    const isReplaced = (name: string) => /^l_(?:tpm|rpd)_/.test(name);
     const kept = Object.entries(before ?? {}).filter(([name]) => !isReplaced(name));
     expect(await read(file)).toEqual({
       ...Object.fromEntries(kept),
@@ -182,11 +186,11 @@ describeStores("a level that the Python library wrote", (store) => {
     expect(stored).toMatchObject({ disabled: false, l_rpm_cp: 5, config_version: 1 });
     await repo.limits.setSystem(["rpm:5"]);
     const system = { PK: `${namespaceId}/SYSTEM#`, SK: "#CONFIG" };
-    const quota = { w_day_cp: 5, w_day_ra: 0, w_day_rp: 1, w_day_rsa: 60, of_the_future: "x" };
-    await store.items.update(system, { set: quota });
-    await repo.limits.setSystem(["tpm:7"]);
+    const quota = { w_day_cp: 5, w_day_ra: 0, w_day_rp: 1, w_day_rsa: 60 };
+    await store.items.update(system, { set: { ...quota, of_the_future: "x" } });
+    await repo.limits.setSystem(["tpm:7", "day:5/session:1min"]);
     const after = await store.items.get(system, { consistent: true });
-    expect(after).toMatchObject({ ...quota, l_tpm_cp: 7 });
+    expect(after).toMatchObject({ ...quota, of_the_future: "x", l_tpm_cp: 7 });
     expect(after).not.toHaveProperty("l_rpm_cp");
   });
 });

@@ -1,6 +1,6 @@
 /** Weak points that are new in the Python library: they do not occur here. */
 
-import { UnsupportedLimitError } from "@zae-limiter/limiter/domain/errors/unsupported-limit.ts";
+import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { splitInto } from "@zae-limiter/test-support/force-split.ts";
 import { pythonItem } from "@zae-limiter/test-support/golden-items.ts";
 import { failureOf, refusalOf } from "@zae-limiter/test-support/outcomes.ts";
@@ -43,7 +43,9 @@ describeItemStores("a weak point of the Python library", (store) => {
     await itemsOf().put(golden);
     const resource = String(golden.resource);
     const set = repo.limits.setResource(resource, ["rpd:100"]);
-    expect(await failureOf(set)).toBeInstanceOf(UnsupportedLimitError);
+    const error = await failureOf(set);
+    expect(error).toBeInstanceOf(ValidationError);
+    expect((error as Error).message).toContain("replaceKind");
     expect(await itemsOf().get(golden, { consistent: true })).toEqual(golden);
   });
 });

@@ -183,8 +183,8 @@ describe("the cache of limits while a read is on its way", () => {
     held.release();
     await Promise.all(asked);
     expect(gate.reads).toHaveLength(1);
-    // Four levels, the state of the namespace, and the version of the table.
-    expect(gate.reads[0]).toHaveLength(6);
+    // Four levels, the state of the namespace, the version of the table, limits for children.
+    expect(gate.reads[0]).toHaveLength(7);
   });
 
   it("each record is read once when different entities are asked for at once (B31)", async () => {
@@ -194,7 +194,7 @@ describe("the cache of limits while a read is on its way", () => {
     await Promise.all(ids.map((id) => repo.limits.resolve(id, "gpt-4")));
     const keys = gate.reads.flat().map(({ PK, SK }) => `${PK} ${SK}`);
     expect(new Set(keys).size).toBe(keys.length);
-    expect(keys).toHaveLength(2 * 20 + 4);
+    expect(keys).toHaveLength(2 * 20 + 5);
   });
 
   it("other callers are answered while one read hangs, also those that must read (B31)", async () => {
@@ -291,6 +291,8 @@ describe("the room that the cache takes", () => {
     limits: [],
     onUnavailable: undefined,
     auditRetentionDays: undefined,
+    parentId: undefined,
+    childrenResources: [],
     inactive: undefined,
     incompatible: undefined,
     unsupported: [],

@@ -29,10 +29,17 @@ describeStores("the version of a namespace's limits", (store) => {
     const { version } = read(store, repo);
     const steps: [by: number, step: () => Promise<unknown>][] = [
       [1, () => limits.setSystem(["rpm:1"])],
-      [1, () => limits.setSystem(["rpm:1"])],
+      [0, () => limits.setSystem(["rpm:1"])],
+      [0, () => limits.ensureSystem(["rpm:2"])],
       [1, () => limits.setResource("gpt-4", ["rpm:1"])],
       [1, () => limits.setResource("gpt-4", ["rpm:2"])],
+      [0, () => limits.setResource("gpt-4", ["rpm:2"])],
+      [0, () => limits.ensureResource("gpt-4", ["rpm:3"])],
+      [1, () => limits.ensureResource("gpt-5", ["rpm:3"])],
+      [1, () => limits.deleteResource("gpt-5")],
       [1, () => limits.setEntity("user-1", ["rpm:1"])],
+      [0, () => limits.setEntity("user-1", ["rpm:1"])],
+      [0, () => limits.ensureEntity("user-1", ["rpm:3"])],
       [1, () => limits.setEntity("user-1", ["rpm:1"], { resource: "gpt-4" })],
       [1, () => limits.setEntity("user-1", ["rpm:2"], { resource: "gpt-4" })],
       [1, () => limits.setEntity("user-2", ["rpm:2"], { resource: "gpt-4" })],
@@ -69,14 +76,28 @@ describeStores("the version of a namespace's limits", (store) => {
     expect((await repo.limits.resolve("user-1", "gpt-4"))?.version).toBe(3);
   });
 
+  it("the version of limits is that of the oldest level that was read for them", async () => {
+    const repo = await store.open();
+    await repo.limits.setEntity("user-1", ["rpm:1"]);
+    const other = await store.open({ namespace: repo.namespaceName });
+    other.limits.invalidateCache();
+    // The second call reads one level itself, as of no known version, and shares the others.
+    const [first, second] = await Promise.all([
+      other.limits.resolve("user-1", "gpt-4"),
+      other.limits.resolve("user-1", "gpt-5"),
+    ]);
+    expect(first?.version).toBe(1);
+    expect(second).toMatchObject({ source: "entity_default", version: 0 });
+  });
+
   it("twenty changes at once by two processes lose no version and no reference count", async () => {
     const repo = await store.open();
     const other = await store.open({ namespace: repo.namespaceName });
     const { version, registry } = read(store, repo);
     const ids = Array.from({ length: 20 }, (_, number) => `user-${number}`);
-    const set = (id: string, index: number) =>
-      (index % 2 === 0 ? repo : other).limits.setEntity(id, ["rpm:1"], { resource: "gpt-4" });
-    await Promise.all(ids.map(set));
+    const set = (id: string, index: number, limit = "rpm:1") =>
+      (index % 2 === 0 ? repo : other).limits.setEntity(id, [limit], { resource: "gpt-4" });
+    await Promise.all(ids.map((id, index) => set(id, index)));
     expect(await version()).toBe(20);
     expect(await registry()).toEqual({ "gpt-4": 20 });
     const { entityIds } = await repo.limits.listEntities("gpt-4");
@@ -85,7 +106,7 @@ describeStores("the version of a namespace's limits", (store) => {
     await Promise.all([
       ...ids.slice(0, 5).map((id) => repo.limits.deleteEntity(id, { resource: "gpt-4" })),
       ...ids.slice(0, 5).map((id) => other.limits.deleteEntity(id, { resource: "gpt-4" })),
-      ...ids.slice(5, 10).map(set),
+      ...ids.slice(5, 10).map((id, index) => set(id, index, "rpm:2")),
     ]);
     expect(await version()).toBe(30);
     expect(await registry()).toEqual({ "gpt-4": 15 });

@@ -1,7 +1,11 @@
 /** Entities and the trees they form. */
 
 import { Entity } from "@zae-limiter/limiter/domain/entity.ts";
-import { EntityExistsError, ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import {
+  EntityExistsError,
+  EntityNotFoundError,
+  ValidationError,
+} from "@zae-limiter/limiter/domain/errors/errors.ts";
 import type { JsonValue } from "@zae-limiter/limiter/domain/json.ts";
 import { encodeEntity } from "@zae-limiter/limiter/records/entities/entity-item.ts";
 import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
@@ -46,9 +50,11 @@ describeStores("entities", (store) => {
 
   it("entities know their children, which may come first and stay when the parent goes (A190)", async () => {
     const repo = await store.open();
-    await repo.entities.create({ id: "key-2", parentId: "project-1", cascade: true });
+    const early = { id: "key-2", parentId: "project-1", cascade: true };
+    await repo.entities.create({ ...early, allowMissingParent: true });
     await repo.entities.create({ id: "project-1", name: "Search" });
     await repo.entities.create({ id: "key-1", parentId: "project-1" });
+    await repo.entities.create({ id: "project-10" });
     await repo.entities.create({ id: "key-3", parentId: "project-10" });
     const children = await repo.entities.children("project-1");
     expect(children.map(({ id, cascade, parentId }) => [id, cascade, parentId])).toEqual([
@@ -164,13 +170,59 @@ describeStores("entities", (store) => {
   it("entities have at most eight ancestors, also when the lowest is created first", async () => {
     const repo = await store.open();
     for (let level = 9; level > 1; level -= 1) {
-      await repo.entities.create({ id: `level-${level}`, parentId: `level-${level - 1}` });
+      const parentId = `level-${level - 1}`;
+      await repo.entities.create({ id: `level-${level}`, parentId, allowMissingParent: true });
     }
-    const tooHigh = repo.entities.create({ id: "level-1", parentId: "level-0" });
+    const top = { id: "level-1", parentId: "level-0", allowMissingParent: true };
+    const tooHigh = repo.entities.create(top);
     await expect(tooHigh).rejects.toMatchObject({ field: "parent_id" });
     // At the top of its own tree it is the eighth.
     await repo.entities.create({ id: "level-1" });
     expect(await repo.entities.children("level-1")).toHaveLength(1);
+  });
+
+  it("an entity whose parent does not exist is refused, and nothing is written", async () => {
+    const repo = await store.open();
+    const wrong = { id: "key-1", parentId: "tenent", cascade: true };
+    for (const method of ["create", "ensure"] as const) {
+      const refused = repo.entities[method](wrong);
+      await expect(refused).rejects.toBeInstanceOf(EntityNotFoundError);
+      await expect(refused).rejects.toMatchObject({
+        entityId: "tenent",
+        message: expect.stringContaining("allowMissingParent"),
+      });
+    }
+    expect(await repo.entities.get("key-1")).toBeUndefined();
+    expect(await repo.audit.list("key-1")).toEqual([]);
+    const text = { ...wrong, allowMissingParent: "yes" } as never;
+    await expect(repo.entities.create(text)).rejects.toMatchObject({ field: "allowMissingParent" });
+  });
+
+  it("an entity may wait for its parent where the caller says so", async () => {
+    const repo = await store.open();
+    const early = { id: "key-1", parentId: "tenant", allowMissingParent: true };
+    expect(await repo.entities.ensure(early)).toMatchObject({ parentId: "tenant" });
+    // What is stored without its parent stays as it is.
+    expect(await repo.entities.ensure({ id: "key-1", parentId: "tenant" })).toBeDefined();
+    const again = repo.entities.create({ id: "key-1", parentId: "tenant" });
+    await expect(again).rejects.toBeInstanceOf(EntityExistsError);
+    await repo.entities.create({ id: "below", parentId: "key-1" });
+    await repo.entities.create({ id: "tenant" });
+    expect((await repo.entities.children("tenant")).map(({ id }) => id)).toEqual(["key-1"]);
+  });
+
+  it("an entity is not created under a parent that is deleted meanwhile", async () => {
+    const repo = await store.open();
+    for (let round = 0; round < 5; round += 1) {
+      await repo.entities.create({ id: "tenant" });
+      const [created] = await Promise.allSettled([
+        repo.entities.create({ id: "key-1", parentId: "tenant" }),
+        repo.entities.delete("tenant"),
+      ]);
+      const stored = await repo.entities.get("key-1");
+      expect(stored !== undefined).toBe(created.status === "fulfilled");
+      await repo.entities.delete("key-1");
+    }
   });
 
   it("entities are never their own ancestors", async () => {
@@ -178,7 +230,7 @@ describeStores("entities", (store) => {
     const refused = { field: "parent_id", reason: expect.stringContaining("ancestor") };
     const own = repo.entities.create({ id: "a", parentId: "a" });
     await expect(own).rejects.toMatchObject(refused);
-    await repo.entities.create({ id: "b", parentId: "a" });
+    await repo.entities.create({ id: "b", parentId: "a", allowMissingParent: true });
     await repo.entities.create({ id: "c", parentId: "b" });
     const circle = repo.entities.create({ id: "a", parentId: "c" });
     await expect(circle).rejects.toMatchObject(refused);
@@ -189,9 +241,9 @@ describeStores("entities", (store) => {
     const repo = await store.open();
     const other = await store.open({ namespace: repo.namespaceName });
     const outcomes = await Promise.allSettled([
-      repo.entities.create({ id: "a", parentId: "c" }),
-      other.entities.create({ id: "b", parentId: "a" }),
-      repo.entities.create({ id: "c", parentId: "b" }),
+      repo.entities.create({ id: "a", parentId: "c", allowMissingParent: true }),
+      other.entities.create({ id: "b", parentId: "a", allowMissingParent: true }),
+      repo.entities.create({ id: "c", parentId: "b", allowMissingParent: true }),
     ]);
     const refused = outcomes.filter((outcome) => outcome.status === "rejected");
     expect(refused).toHaveLength(1);

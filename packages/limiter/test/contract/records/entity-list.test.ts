@@ -70,6 +70,7 @@ describeStores("the list of entities", (store) => {
 describeStores("an entity that is ensured", (store) => {
   it("an entity that is ensured is created once, and otherwise returned as it is stored", async () => {
     const repo = await store.open();
+    await repo.entities.create({ id: "p" });
     const fields = { id: "key-1", name: "One", parentId: "p", cascade: true, principal: "ops" };
     const all = await Promise.all([1, 2, 3].map(() => repo.entities.ensure(fields)));
     for (const entity of all) expect(entity).toMatchObject({ id: "key-1", name: "One" });
@@ -79,6 +80,7 @@ describeStores("an entity that is ensured", (store) => {
 
   it("an entity that is ensured is refused when it has another parent or cascades otherwise", async () => {
     const repo = await store.open();
+    await repo.entities.create({ id: "p" });
     await repo.entities.create({ id: "key-1", parentId: "p" });
     for (const fields of [{ parentId: "q" }, { cascade: true }]) {
       const refused = repo.entities.ensure({ id: "key-1", ...fields });

@@ -32,7 +32,7 @@ afterEach(() => {
 describe("an address", () => {
   it.each([
     "",
-    "redis://localhost",
+    "paper://localhost",
     "limits.db",
     "memory",
     "memory:shared",

@@ -2,7 +2,7 @@
  * `rateLimitMiddleware` with the real AI SDK. The model is a double: a provider's package is HTTP.
  */
 
-import { Limit, RateLimitExceeded, RateLimiter } from "@zae-limiter/limiter/index.ts";
+import { Limit, RateLimitExceeded, RateLimiter, TOTAL } from "@zae-limiter/limiter/index.ts";
 import { type LlmOptions, rateLimitMiddleware } from "@zae-limiter/limiter/llm/index.ts";
 import { chatUsage } from "@zae-limiter/test-support/llm/shapes.ts";
 import { generateText, RetryError, streamText, wrapLanguageModel } from "ai";
@@ -85,6 +85,22 @@ describe("the middleware of the AI SDK", () => {
     const { text } = await generateText({ model, prompt: "x".repeat(40) });
     expect(text).toBe("Hello there");
     expect(await consumed()).toEqual({ rpm: 1, tpm: 21, otpm: 10 });
+  });
+
+  test("a total counts over all models, and is settled like the model", async () => {
+    const { limits } = limiter.repository;
+    await limits.setEntity("team-a", ["rpm:2/day", "tpm:1000/day"], { resource: TOTAL });
+    const ask = (modelId: string) =>
+      generateText({
+        model: wrapped({ modelId, doGenerate: async () => generated }),
+        prompt: "x".repeat(40),
+        maxRetries: 0,
+      });
+    await ask("gpt-4o");
+    await ask("gpt-5-mini");
+    await expect(ask("llama3.1:8b")).rejects.toThrow("team-a/@all: [rpm] over all resources");
+    const left = await limiter.available({ entityId: "team-a", resource: TOTAL });
+    expect(left).toEqual({ rpm: 0, tpm: 1000 - 2 * 21 });
   });
 
   test("a stream is settled by its last part", async () => {

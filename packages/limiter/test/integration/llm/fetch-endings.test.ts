@@ -1,7 +1,7 @@
 /** The ends of calls that `limitFetch` makes, against an upstream over real sockets. */
 
 import { gzipSync } from "node:zlib";
-import { RateLimiter } from "@zae-limiter/limiter/index.ts";
+import { RateLimiter, TOTAL } from "@zae-limiter/limiter/index.ts";
 import { type LlmOptions, limitFetch } from "@zae-limiter/limiter/llm/index.ts";
 import {
   chatAnswer,
@@ -46,6 +46,30 @@ async function consumed(resource = MODEL) {
     statuses.map(({ limitName, limit, available }) => [limitName, limit.capacity - available]),
   );
 }
+
+test("a total of 60 passes 60 calls over three models, and refuses the next on each", async () => {
+  const { limits } = limiter.repository;
+  await limits.setEntity("team-a", ["rpm:60/day", "tpm:100000/day"], { resource: TOTAL });
+  upstream.replyWith(json(chatAnswer));
+  const models = ["gpt-4o", "gpt-5-mini", "llama3.1:8b"];
+  for (let call = 0; call < 60; call += 1) {
+    const answer = await ask({ ...chat, model: models[call % 3] });
+    expect(answer.status).toBe(200);
+    await answer.text();
+  }
+  const arrived = upstream.arrived.length;
+  for (const model of models) {
+    const answer = await ask({ ...chat, model });
+    expect(answer.status).toBe(429);
+    const { error } = (await answer.json()) as { error: { message: string } };
+    expect(error.message).toContain("team-a/@all: [rpm] over all resources");
+    expect((await consumed(model))["rpm"]).toBe(20);
+  }
+  expect(upstream.arrived).toHaveLength(arrived);
+  // Settled as the models were: by the usage that the provider reported.
+  const perCall = (await consumed(MODEL))["tpm"] as number;
+  expect(await consumed(TOTAL)).toEqual({ rpm: 60, tpm: 3 * perCall });
+});
 
 /** Begins an answer in JSON and never ends it. */
 const halfAnswer: Reply = (_, response) => {

@@ -67,7 +67,14 @@ describe("misuse", () => {
     await repo.close();
   });
 
-  test("the check isAvailable never throws", async () => {
+  test("the check isAvailable refuses options that it does not know", async () => {
+    const limiter = await RateLimiter.open("memory:");
+    const asked = limiter.isAvailable(wrongly<object>({ timeout: 100 }));
+    await expect(asked).rejects.toThrow(/"timeout"/);
+    await limiter.close();
+  });
+
+  test("the check isAvailable never throws by its values", async () => {
     const limiter = await RateLimiter.open("memory:");
     expect(await limiter.isAvailable(wrongly<object>(null))).toBe(true);
     expect(await limiter.isAvailable({ timeoutMs: -1 })).toBe(false);

@@ -92,7 +92,8 @@ export class ModelRun {
     );
     this.#nowMs += AGES_MS;
     this.#see();
-    expect(await this.#subject.observer.read([legOf(config, [])])).toStrictEqual([full]);
+    const { balancesMilli } = await this.#subject.observer.read([legOf(config, [])]);
+    expect(balancesMilli).toStrictEqual([full]);
     const all = await client.consume([legOf(config, full)]);
     expect(all.outcome).toBe("granted");
     const more = await client.consume([

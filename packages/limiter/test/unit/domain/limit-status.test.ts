@@ -49,6 +49,7 @@ describe("available", () => {
       resource: "gpt-4",
       limitName: "rpm",
       limit: RPM,
+      kind: "rate",
       available: 0,
       requested: 1,
       exceeded: true,

@@ -111,6 +111,19 @@ describe("checks", () => {
     expect(refusal(() => untyped(Limit.parse)(5)).field).toBe("limit");
   });
 
+  test("an unknown field is refused, not ignored", () => {
+    const spec = { ...NUMBERS, burst: 9 };
+    expect(refusal(() => untyped(Limit.custom)(spec)).field).toBe("limit.burst");
+    const json = { ...Limit.custom(NUMBERS).toJSON(), refillAmount: 9 };
+    expect(refusal(() => untyped(Limit.fromJSON)(json)).field).toBe("limit.refillAmount");
+    const session = { kind: "session", seconds: 5, after: 9 };
+    const calendar = { kind: "quota", cron: "0 0 * * *", timeZone: "UTC", carry: "rest" };
+    for (const rule of [session, { ...calendar, after: 9 }]) {
+      const resetting = { ...NUMBERS, refillAmount: 0, refillPeriodSeconds: 1, rule };
+      expect(refusal(() => untyped(Limit.custom)(resetting)).field).toBe("rule.after");
+    }
+  });
+
   test("names of things every object has are harmless; __proto__ is refused", () => {
     for (const name of ["constructor", "toString", "hasOwnProperty", "valueOf"]) {
       expect(Limit.parse(`${name}:5`)).toMatchObject({ name, capacity: 5 });
@@ -158,6 +171,25 @@ describe("mini-language", () => {
     ["r:1/24hour", 1, 1, 86_400, "r:1/day"],
     ["r:1/90min", 1, 1, 5400, "r:1/90min"],
     ["r:7:3", 3, 7, 60, "r:7/min:3"],
+    ["rps:7", 7, 7, 1, "rps:7/sec"],
+    ["rpm:7", 7, 7, 60, "rpm:7/min"],
+    ["tph:7", 7, 7, 3600, "tph:7/hour"],
+    ["rpd:7", 7, 7, 86_400, "rpd:7/day"],
+    ["rpd:7:9", 9, 7, 86_400, "rpd:7/day:9"],
+    ["tpd:7 soft", 7, 7, 86_400, "tpd:7/day soft"],
+    ["itpm:7", 7, 7, 60, "itpm:7/min"],
+    ["otpd:7", 7, 7, 86_400, "otpd:7/day"],
+    ["RPD:7", 7, 7, 60, "RPD:7/min"],
+    ["daily-rpd:7", 7, 7, 60, "daily-rpd:7/min"],
+    ["trps2:7", 7, 7, 60, "trps2:7/min"],
+    ["r:7/minute", 7, 7, 60, "r:7/min"],
+    ["r:7/2minutes", 7, 7, 120, "r:7/2min"],
+    ["r:7/d", 7, 7, 86_400, "r:7/day"],
+    ["r:7/h", 7, 7, 3600, "r:7/hour"],
+    ["r:7/s", 7, 7, 1, "r:7/sec"],
+    ["r:1k", 1000, 1000, 60, "r:1000/min"],
+    ["r:2M/day:3M", 3_000_000, 2_000_000, 86_400, "r:2000000/day:3000000"],
+    ["r:1_000/min:10_000", 10_000, 1000, 60, "r:1000/min:10000"],
   ])("the mini-language reads %s", (text, capacity, refillAmount, refillPeriodSeconds, printed) => {
     const limit = Limit.parse(text);
     expect(limit).toMatchObject({ capacity, refillAmount, refillPeriodSeconds });
@@ -182,10 +214,19 @@ describe("mini-language", () => {
     ["rpm:0", 'the rate must be positive, got "0" in "rpm:0"'],
     ["rpm:-5", "rate must be positive"],
     ["rpm:5:0", "burst must be positive"],
-    ["rpm:5/0min", 'the period must be positive, got "0" in "rpm:5/0min"'],
+    ["rpm:5/0min", 'the period must be positive, got "0min" in "rpm:5/0min"'],
     ["rpm:100 SOFT", "rate must be a whole number"],
     ["rpm:100:", "burst must be a whole number"],
-    ["rpm:100/week", "period must be sec, min, hour or day"],
+    ["rpm:100/fortnight", "period must be sec, min, hour or day"],
+    ["rpm:100/MIN", "period must be sec, min, hour or day"],
+    ["rpm:100/m", "m may be a minute or a month: which? Write min or month"],
+    ["rpm:100/5m", "m may be a minute or a month: which? Write min or month"],
+    ["rpm:1__000", "rate must be a whole number"],
+    ["rpm:1_", "rate must be a whole number"],
+    ["rpm:1K", "rate must be a whole number"],
+    ["rpm:9999999999999999k", "rate has too many digits"],
+    ["rpm:0k", "rate must be positive"],
+    ["parallel:20 concurrent", "limits of what runs at once"],
     ["rpm:100/", "period must be sec, min, hour or day"],
     ["rpm:100/60", "period must be sec, min, hour or day"],
     ["rpm:100/constructor", "period must be sec, min, hour or day"],
@@ -208,6 +249,24 @@ describe("mini-language", () => {
       expect(refusal(() => Limit.parse(text)).message).toContain(reason);
     },
   );
+
+  test("a text whose name states another period warns the process once, with a code", async () => {
+    const warnings: Error[] = [];
+    const listener = (warning: Error) => void warnings.push(warning);
+    process.on("warning", listener);
+    for (const text of ["rpd:1003/min", "rpd:1003/min", "rpd:1003", "rpd:1003/24hour", "r:1/day"]) {
+      Limit.parse(text);
+    }
+    Limit.parse("tpm:500/30sec:1000");
+    // Warnings are emitted in the next turn of the process.
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off("warning", listener);
+    expect(warnings).toMatchObject([{ code: "ZAEL_LIMIT_NAME" }]);
+    expect(warnings[0]?.message).toBe(
+      "In rpd:1003/min, the limit rpd refills per min, and its name says per day: " +
+        "write /day, or give it another name",
+    );
+  });
 
   const letter = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
   const name = fc

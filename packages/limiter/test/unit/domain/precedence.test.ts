@@ -15,7 +15,14 @@ const limits = (text: string) => [Limit.parse(text)];
 
 describe("chooseLimits", () => {
   test("chooseLimits goes from specific to general", () => {
-    expect(CONFIG_LEVELS).toEqual(["entity", "entity_default", "resource", "system"]);
+    expect(CONFIG_LEVELS).toEqual([
+      "entity",
+      "entity_default",
+      "parent",
+      "parent_default",
+      "resource",
+      "system",
+    ]);
   });
 
   test.each(CONFIG_LEVELS.map((level, index) => [level, index] as const))(

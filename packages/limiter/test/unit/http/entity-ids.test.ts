@@ -8,7 +8,7 @@ import { expect, test } from "vitest";
 
 const key = fc.oneof(
   fc.string({ minLength: 1, maxLength: 60, unit: "grapheme" }),
-  fc.stringMatching(/^(enc|sha256|key)[:@a-f0-9]{0,8}$/).filter((text) => text !== ""),
+  fc.stringMatching(/^(enc|sha256|tag|key)[:@a-f0-9]{0,8}$/).filter((text) => text !== ""),
 );
 
 property("every key becomes a legal entity id", [key], (text) => {
@@ -27,6 +27,10 @@ test.each([
   ["::1", "enc:::1"],
   ["a b", "enc:a@20b"],
   ["enc:a", "enc:enc:a"],
+  ["upstream:openai", "enc:upstream:openai"],
+  ["gateway-key:1", "enc:gateway-key:1"],
+  ["tag:blue", "enc:tag:blue"],
+  ["tags:blue", "tags:blue"],
   ["é", "enc:@c3@a9"],
 ])("the key %s becomes the id %s", (text, id) => {
   expect(entityIdOf(text)).toBe(id);

@@ -12,7 +12,11 @@ function shown(style: HeaderStyle, requested: number, balances: Readonly<Record<
     const check = { entityId: "key-1", resource: "http", limit, requested };
     return statusOf(check, milli, limit.rate);
   });
-  const headers = headersOf([style], { statuses, nowMs: 1_800_000_000_001 });
+  const headers = headersOf([style], {
+    statuses,
+    entityId: statuses[0]?.entityId ?? "",
+    nowMs: 1_800_000_000_001,
+  });
   return Object.fromEntries(headers.map(({ name, value }) => [name, value]));
 }
 
@@ -68,4 +72,9 @@ test.each([
     "x-ratelimit-remaining-requests": String(Math.max(0, Math.floor(milli / 1000))),
     "x-ratelimit-reset-requests": text,
   });
+});
+
+test("a time in the style of OpenAI is long enough: parts of a second count as one", () => {
+  const headers = shown("openai", 0, { "rpm:60": 58_500 });
+  expect(headers["x-ratelimit-reset-requests"]).toBe("2s");
 });

@@ -2,7 +2,12 @@
 
 import { LeaseExpiredError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import type { Outcome } from "@zae-limiter/limiter/http/options.ts";
-import { Passage } from "@zae-limiter/limiter/http/passage.ts";
+import {
+  addPassage,
+  Passage,
+  type PassageRules,
+  turnBackAll,
+} from "@zae-limiter/limiter/http/passage.ts";
 import { RateLimiter, Repository } from "@zae-limiter/limiter/index.ts";
 import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
 import { expect, test } from "vitest";
@@ -18,7 +23,7 @@ async function passing(refunds = false) {
   const lease = await limiter.acquire({ ...BUCKET, consume: { tpm: 100 } });
   const outcomes: Outcome[] = [];
   const failures: unknown[] = [];
-  const passage = new Passage(lease, TARGET, {
+  const rules: PassageRules = {
     timer: time.timer,
     refundWhen: (outcome) => {
       outcomes.push(outcome);
@@ -26,9 +31,10 @@ async function passing(refunds = false) {
     },
     refundsErrors: false,
     endFailed: (_, error) => failures.push(error),
-  });
+  };
+  const passage = new Passage(lease, TARGET, rules);
   const left = async () => (await limiter.available(BUCKET)).tpm;
-  return { failures, lease, left, outcomes, passage, time };
+  return { failures, lease, left, outcomes, passage, rules, time };
 }
 
 test("a handler that never ends its response loses the lease after a minute", async () => {
@@ -67,4 +73,24 @@ test("a handler that ended its lease itself before its client hung up is no fail
   void passage.hangUp(200);
   await time.pass(60_000);
   expect(failures).toEqual([]);
+});
+
+test("a handler that throws is refunded where errors are, whatever refundWhen says", async () => {
+  const { lease, left, passage, rules } = await passing();
+  expect(await left()).toBe(900);
+  await new Passage(lease, TARGET, { ...rules, refundsErrors: true }).end(
+    { status: 200, aborted: false },
+    true,
+  );
+  expect(await left()).toBe(1000);
+  await passage.turnBack();
+});
+
+test("a refusal by a third middleware refunds the first and the second", async () => {
+  const [first, second] = [await passing(), await passing()];
+  const request = {};
+  addPassage(request, first.passage);
+  addPassage(request, second.passage);
+  await turnBackAll(request);
+  expect([await first.left(), await second.left()]).toEqual([1000, 1000]);
 });

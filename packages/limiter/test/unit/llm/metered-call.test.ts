@@ -166,7 +166,7 @@ describe("a stream that is cut", () => {
   test("a model that has shown reasoning tokens once hides reasoning from then on", async () => {
     const metering = world.metering({ reserve: 500 });
     const first = await world.begin(factsOf(), metering);
-    first.seeUsage({ input: 10, cached: 0, output: 90, reasoning: 64 }, true);
+    first.seeUsage({ input: 10, cached: 0, output: 90, outputParts: { reasoning: 64 } }, true);
     await first.complete();
     const second = await world.begin(factsOf(), metering);
     second.seeText("Hi");

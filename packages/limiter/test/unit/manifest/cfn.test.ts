@@ -40,6 +40,57 @@ entities: { u: { resources: { off: { disabled: false, limits: { t: { capacity: 1
   expect(manifestFromProperties(asText)).toEqual(manifest);
 });
 
+test("quotas and sessions go there and come back, also with every number as text", () => {
+  const manifest = parseManifest(`
+namespace: n
+replace_kind: true
+resources:
+  api:
+    limits:
+      a: { quota: { amount: 5, every: month, on: 15, at: "06:00", time_zone: Europe/Berlin } }
+      b: { quota: { amount: 5, cron: "0 6 * * 1-5", carry: rest, carry_max: 2 }, soft: true }
+      c: { capacity: 5, session_seconds: 60 }
+`);
+  const properties = propertiesOf(cfnTemplate(manifest, "my-app"));
+  expect(properties).toMatchObject({
+    ReplaceKind: true,
+    Resources: {
+      api: {
+        Limits: {
+          a: {
+            Quota: { Amount: 5, Every: "month", On: 15, At: "06:00", TimeZone: "Europe/Berlin" },
+          },
+          c: { Capacity: 5, SessionSeconds: 60 },
+        },
+      },
+    },
+  });
+  expect(manifestFromProperties(properties)).toEqual(manifest);
+  const asText = JSON.parse(
+    JSON.stringify(properties, (_, value: unknown) =>
+      typeof value === "boolean" || typeof value === "number" ? String(value) : value,
+    ),
+  ) as Record<string, unknown>;
+  expect(manifestFromProperties(asText)).toEqual(manifest);
+});
+
+test("resets in the words of the Python library are quotas and sessions", () => {
+  const ResetSchedule = [{ Cron: "0 0 1 * *", Tz: "Asia/Tokyo" }];
+  const manifest = manifestFromProperties({
+    Namespace: "n",
+    System: {
+      Limits: {
+        month: { Capacity: "5", RefillAmount: "0", ResetSchedule },
+        ses: { Capacity: "5", ResetAfterSeconds: "18000" },
+      },
+    },
+  });
+  expect(manifest.system?.limits.map(String)).toEqual([
+    "month:5/month Asia/Tokyo",
+    "ses:5/session:5hour",
+  ]);
+});
+
 describe("the template", () => {
   test("the template has every number of a limit, and no burst (op 42)", () => {
     const text = cfnTemplate(MANIFEST, "my-app");

@@ -2,6 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { parseManifest } from "@zae-limiter/limiter/manifest/parse-manifest.ts";
+import { printManifest } from "@zae-limiter/limiter/manifest/print-manifest.ts";
 import { InvalidManifestError } from "@zae-limiter/limiter/manifest/problem.ts";
 import { describe, expect, test } from "vitest";
 
@@ -55,6 +56,17 @@ describe("a manifest that is accepted", () => {
     expect([...(entity?.keys() ?? [])]).toEqual(["_default_", "gpt-4"]);
   });
 
+  test("names that state a period have it by default, and a printed file says so", () => {
+    const text =
+      "{ namespace: n, system: { limits: { rpd: { capacity: 5 }, rps: { capacity: 2 } } } }";
+    const manifest = parseManifest(text);
+    expect(manifest.system?.limits.map(String)).toEqual(["rpd:5/day", "rps:2/sec"]);
+    // The Python library reads the same file, and knows no period by name.
+    expect(printManifest(manifest)).toContain("rpd: { capacity: 5, refill_period: 86400 }");
+    const minutes = parseManifest(text.replace("capacity: 5", "capacity: 5, refill_period: 60"));
+    expect(printManifest(minutes)).toContain("rpd: { capacity: 5, refill_period: 60 }");
+  });
+
   test("the refill is the capacity per minute by default, and a burst is the capacity (op 43)", () => {
     expect(limitsOf("{ capacity: 1000 }")?.map(String)).toEqual(["rpm:1000/min"]);
     expect(limitsOf("{ capacity: 1000, burst: 1500 }")?.map(String)).toEqual(["rpm:1500/min"]);
@@ -103,6 +115,20 @@ describe("a manifest that is accepted", () => {
 });
 
 describe("a manifest that is refused", () => {
+  test("a manifest whose limits are texts says in which line one is wrong", () => {
+    const texts = lines(
+      "namespace: n",
+      "system:",
+      "  limits:",
+      "    - rpm:60",
+      "    - tpm:x",
+      "    - rpm:5/min",
+    );
+    const [wrong, twice] = problemsOf(texts);
+    expect(wrong).toMatch(/^5:7 system\.limits\.1: /);
+    expect(twice).toBe("6:7 system.limits.2: the limit rpm is in the list twice");
+  });
+
   test("a manifest that is refused is no mapping (op 39)", () => {
     expect(problemsOf("- a\n- b\n")).toEqual(["1:1 expected a mapping, got an array"]);
     expect(problemsOf("")).toEqual(["1:1 expected a mapping, got null"]);
@@ -137,11 +163,13 @@ describe("a manifest that is refused", () => {
       "  limits: { rpm: { capacity: 1, period: 5 } }",
     );
     expect(problemsOf(text)).toEqual([
-      '2:1 sytem: there is no "sytem" here; expected one of namespace, system, resources, entities',
+      '2:1 sytem: there is no "sytem" here; expected one of ' +
+        "namespace, replace_kind, system, resources, entities",
       '4:3 system.onUnavailable: there is no "onUnavailable" here; ' +
         "expected one of on_unavailable, limits",
       '5:33 system.limits.rpm.period: there is no "period" here; ' +
-        "expected one of capacity, refill_amount, refill_period, burst, soft",
+        "expected one of capacity, refill_amount, refill_period, burst, soft, quota, " +
+        "session_seconds, reset_schedule, reset_after_seconds",
     ]);
   });
 

@@ -29,12 +29,41 @@ const VALID: readonly [string, unknown][] = [
   ["a resource that is off", { namespace: "n", resources: { a: { disabled: true } } }],
   ["a resource that is bypassed", { namespace: "n", resources: { a: { disabled: "bypass" } } }],
   ["a cascade policy", { namespace: "n", resources: { a: { ...limit(), cascade: false } } }],
+  ["limits as text", { namespace: "n", system: { limits: ["rpm:60", "tpm:10k/min:15_000 soft"] } }],
+  ["limits of children as text", children({ _default_: { limits: ["rpd:10"] } })],
+  ["a mode and an empty list", { namespace: "n", system: { on_unavailable: "allow", limits: [] } }],
   ["a field for anchors", { namespace: "n", "x-common": [1] }],
   ["all resources of an entity", entity("a@b:c", "_default_")],
+  ["limits for children", children({ "@all": limit(), _default_: limit() })],
   ["the longest id", entity("x".repeat(256), "x".repeat(256))],
   ["a resource that begins with a digit", { namespace: "n", resources: { "4o": limit() } }],
   ["a model with a tag", { namespace: "n", resources: { "llama3.1:8b": limit() } }],
   ["a model with a provider", { namespace: "n", resources: { "@cf/meta/llama": limit() } }],
+  ["a quota", quota({ amount: 5, every: "month", on: 15, time_zone: "Europe/Berlin" })],
+  ["a quota at a time", quota({ amount: 5, every: "week", on: "sunday", at: "06:00" })],
+  ["a quota of a fiscal year", quota({ amount: 5, every: "year", on: "04-01" })],
+  ["a quota by cron", quota({ amount: 5, cron: "0 6 * * 1-5", carry: "rest", carry_max: 2 })],
+  [
+    "a soft session",
+    { namespace: "n", system: only({ capacity: 5, session_seconds: 9, soft: true }) },
+  ],
+  [
+    "a session of Python",
+    { namespace: "n", system: only({ capacity: 5, reset_after_seconds: 9 }) },
+  ],
+  [
+    "a quota of Python",
+    pythonQuota([
+      { cron: "0 0 * * *", tz: "UTC" },
+      { cron: "0 9 * * *", tz: "UTC" },
+    ]),
+  ],
+  ["the word for other kinds", { namespace: "n", replace_kind: true }],
+  ["a parent", { namespace: "n", entities: { a: { parent: "b", cascade: true } } }],
+  [
+    "a parent in the file",
+    { namespace: "n", entities: { a: { parent: "b" }, b: { cascade: false } } },
+  ],
 ];
 
 const INVALID: readonly [string, unknown][] = [
@@ -63,6 +92,11 @@ const INVALID: readonly [string, unknown][] = [
   ["a resource that is too long", { namespace: "n", resources: { ["x".repeat(257)]: limit() } }],
   ["an entity without resources", { namespace: "n", entities: { a: {} } }],
   ["an entity with no resources", { namespace: "n", entities: { a: { resources: {} } } }],
+  ["no limits for children", children({})],
+  ["children that are null", children(null)],
+  ["a switch of children", children({ "gpt-4": { ...limit(), disabled: true } })],
+  ["a level of children without limits", children({ "gpt-4": { limits: {} } })],
+  ["a level of children that says nothing", children({ "gpt-4": {} })],
   ["an id with a slash", entity("a/b", "r")],
   ["an id that is too long", entity("x".repeat(257), "r")],
   ["an empty id", entity("", "r")],
@@ -71,11 +105,65 @@ const INVALID: readonly [string, unknown][] = [
   ["a limit without a capacity", { namespace: "n", system: { limits: { rpm: { burst: 1 } } } }],
   ["a capacity of 0", { namespace: "n", system: limit({ capacity: 0 }) }],
   ["a capacity that is too large", { namespace: "n", system: limit({ capacity: 1e12 + 1 }) }],
+  ["an empty list of limits", { namespace: "n", system: { limits: [] } }],
+  ["a text without an amount", { namespace: "n", system: { limits: ["rpm"] } }],
+  ["a text of the reserved limit", { namespace: "n", system: { limits: ["wcu:5"] } }],
+  ["a mapping in a list", { namespace: "n", system: { limits: [{ rpm: 60 }] } }],
+  ["a text twice", { namespace: "n", system: { limits: ["rpm:60", "rpm:60"] } }],
   ["half a token", { namespace: "n", system: limit({ refill_amount: 0.5 }) }],
   ["a number as text", { namespace: "n", system: limit({ refill_period: "60" }) }],
   ["a number that is null", { namespace: "n", system: limit({ burst: null }) }],
   ["a period that is too long", { namespace: "n", system: limit({ refill_period: 1e9 + 1 }) }],
+  ["a quota without an amount", quota({ every: "month" })],
+  ["a quota without a calendar", quota({ amount: 5 })],
+  ["a quota with two calendars", quota({ amount: 5, every: "day", cron: "0 0 * * *" })],
+  ["a quota of an hour", quota({ amount: 5, every: "hour" })],
+  ["a quota on day 29", quota({ amount: 5, every: "month", on: 29 })],
+  ["a quota at no time", quota({ amount: 5, every: "day", at: "25:00" })],
+  ["a quota in an offset", quota({ amount: 5, every: "day", time_zone: "+02:00" })],
+  ["a quota with another carry", quota({ amount: 5, every: "day", carry: "all" })],
+  [
+    "a quota with a capacity",
+    { namespace: "n", system: limit({ quota: { amount: 5, every: "day" } }) },
+  ],
+  [
+    "a quota that refills",
+    { namespace: "n", system: only({ quota: { amount: 5, every: "day" }, refill_amount: 5 }) },
+  ],
+  ["a session without a capacity", { namespace: "n", system: only({ session_seconds: 5 }) }],
+  ["a session of no time", { namespace: "n", system: only({ capacity: 5, session_seconds: 0 }) }],
+  [
+    "a session with a period",
+    { namespace: "n", system: limit({ session_seconds: 5, refill_period: 5 }) },
+  ],
+  ["a session with a burst", { namespace: "n", system: limit({ session_seconds: 5, burst: 5 }) }],
+  [
+    "a session with two lengths",
+    { namespace: "n", system: limit({ session_seconds: 5, reset_after_seconds: 5 }) },
+  ],
+  ["a quota of Python without entries", pythonQuota([])],
+  ["a quota of Python with more", pythonQuota([{ cron: "0 0 * * *", scale: 2 }])],
+  ["a parent with a slash", { namespace: "n", entities: { a: { parent: "b/c" } } }],
+  ["a parent that is null", { namespace: "n", entities: { a: { parent: null } } }],
+  ["a cascade of an entity that is a text", { namespace: "n", entities: { a: { cascade: "no" } } }],
+  ["another word for other kinds", { namespace: "n", replace_kind: "yes" }],
 ];
+
+function only(declared: object) {
+  return { limits: { rpm: declared } };
+}
+
+function quota(declared: object): unknown {
+  return { namespace: "n", system: only({ quota: declared }) };
+}
+
+function pythonQuota(entries: readonly object[]): unknown {
+  return { namespace: "n", system: only({ capacity: 5, reset_schedule: entries }) };
+}
+
+function children(declared: unknown): unknown {
+  return { namespace: "n", entities: { a: { children: declared } } };
+}
 
 function entity(id: string, resource: string): unknown {
   return { namespace: "n", entities: { [id]: { resources: { [resource]: limit() } } } };
@@ -84,7 +172,10 @@ function entity(id: string, resource: string): unknown {
 describe("schema and validator", () => {
   test.each(VALID)("schema and validator accept %s", (_, data) => {
     expect(accepts(data), JSON.stringify(accepts.errors)).toBe(true);
-    expect(checkManifest(data)).toHaveProperty("manifest");
+    const checked = checkManifest(data);
+    expect(checked).toHaveProperty("manifest");
+    if (!("manifest" in checked)) return;
+    expect(parseManifest(printManifest(checked.manifest))).toEqual(checked.manifest);
   });
 
   test.each(INVALID)("schema and validator refuse %s", (_, data) => {
@@ -126,7 +217,15 @@ describe("schema and validator", () => {
       resources: fc.dictionary(names, levels, { maxKeys: 2 }),
       entities: fc.dictionary(
         names,
-        fc.record({ resources: fc.dictionary(names, levels, { maxKeys: 2 }) }),
+        fc.record(
+          {
+            resources: fc.dictionary(names, levels, { maxKeys: 2 }),
+            children: fc.dictionary(names, levels, { maxKeys: 2 }),
+            parent: fc.constantFrom<unknown>("p", "q", "a/b", null),
+            cascade: fc.constantFrom<unknown>(true, false, 1),
+          },
+          { requiredKeys: [] },
+        ),
         { maxKeys: 2 },
       ),
     },

@@ -1,4 +1,3 @@
-import type { CheckedRequest } from "@zae-limiter/limiter/acquire/acquire-request.ts";
 import { Refusal } from "@zae-limiter/limiter/acquire/decision.ts";
 import { type Waiter, WaitingQueue } from "@zae-limiter/limiter/acquire/waiting/waiting-queue.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
@@ -13,7 +12,12 @@ const LIMIT = Limit.parse("a:100/hour");
 function waiter(ticket: number, tokens: number): Waiter {
   const amounts = new Map([["a", tokens]]);
   return {
-    request: { ...BUCKET, amounts, limits: undefined, also: [] } as unknown as CheckedRequest,
+    request: {
+      ...BUCKET,
+      amounts,
+      limits: undefined,
+      call: { ...BUCKET, amounts, limits: undefined, totals: false },
+    },
     isClosed: () => false,
     until: 2000,
     ticket,
@@ -41,6 +45,21 @@ test.each([
   expect(queue.isCalled(asking)).toBe(true);
   queue.call(refused);
   queue.sendBack(refused);
-  expect(queue.learn(refusalOf(8, 3.3), refused, NOW, 0, false)).toBe("leave");
+  const refusal = refusalOf(8, 3.3);
+  expect(queue.learn(refusal, refusal.statuses, refused, NOW, 0, false)).toBe("leave");
   expect(behind.refusal === undefined ? undefined : "refused").toBe(expected);
+});
+
+test("a waiter asks again when a refund during its question suffices, though its turn is too late", () => {
+  const queue = new WaitingQueue();
+  const [before, asking] = [waiter(1, 8), waiter(2, 8)];
+  const refusal = refusalOf(8, 3.3);
+  queue.join(before);
+  queue.learn(refusal, refusal.statuses, before, NOW, 0, false);
+  queue.leave(before);
+  queue.join(asking);
+  expect(queue.isCalled(asking)).toBe(true);
+  const [bucket = ""] = queue.heardOf;
+  queue.refund(bucket, new Map([["a", 6]]), NOW, 0);
+  expect(queue.learn(refusal, refusal.statuses, asking, NOW, 0, false)).toBe("ask");
 });

@@ -45,11 +45,13 @@ test.each([
 });
 
 const whole = fc.maxSafeInteger();
+/** Without a refill a limit has periods, and a rule. */
+const positive = fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER });
 const total = fc.oneof(whole, fc.bigInt({ min: 2n ** 53n, max: 2n ** 80n }));
 const limits = fc.uniqueArray(
   fc.record({
     name: fc.stringMatching(/^[a-zA-Z][a-zA-Z0-9_.-]{0,20}$/),
-    rate: fc.record({ capacityMilli: whole, refillMilli: whole, periodMs: whole }),
+    rate: fc.record({ capacityMilli: whole, refillMilli: positive, periodMs: whole }),
     level: fc.record({ tokensMilli: whole, refilledAtMs: whole, remainder: whole }),
     consumedMilli: total,
     countedMilli: total,

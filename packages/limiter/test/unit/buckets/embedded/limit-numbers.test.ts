@@ -73,13 +73,13 @@ property(
 
 test("a refund adds tokens, takes them off the total, and keeps the base time", () => {
   const numbers = numbersOf(limitWith(4000, { consumedMilli: 6000 }));
-  refundAt(numbers, 1, 2500);
+  refundAt(numbers, 1, RATE, 2500);
   expect(limitIn(numbers)).toEqual(limitWith(6500, { consumedMilli: 3500 }));
 });
 
 test("tokens that are added are in no total, and a count leaves the balance", () => {
   const numbers = numbersOf(limitWith(4000));
-  addTokens(numbers, 1, 1000);
+  addTokens(numbers, 1, RATE, 1000, NOW);
   countAt(numbers, 1, 700);
   expect(limitIn(numbers)).toEqual(limitWith(5000, { consumedMilli: 700 }));
 });
@@ -117,7 +117,7 @@ test.each([
   ["a total beyond the safe integers", limitWith(1, { consumedMilli: 2n ** 60n }), NOW, false],
   ["an empty limit", limitWith(0), NOW, true],
 ])("%s decides whether a limit can take part in an ordinary call", (_, limit, nowMs, expected) => {
-  expect(isOrdinaryAt(numbersOf(limit), 1, nowMs)).toBe(expected);
+  expect(isOrdinaryAt(numbersOf(limit), 1, RATE, 1, nowMs)).toBe(expected);
 });
 
 property(

@@ -25,7 +25,14 @@ const GENERATION = 1;
 const HOUR_MS = 3_600_000;
 
 function terms(config: BucketConfig = CONFIG, more: Partial<Terms> = {}): Terms {
-  return { config, given: undefined, generation: GENERATION, keepSeconds: -1, ...more };
+  const made = {
+    config,
+    given: undefined,
+    generation: GENERATION,
+    keepSeconds: -1,
+    hasPeriods: false,
+  };
+  return { ...made, withoutTotals: false, ...more };
 }
 
 function agreed(bucket: Bucket, made = terms(), untilMs = Number.POSITIVE_INFINITY): Bucket {
@@ -37,6 +44,10 @@ function both(a: number, b: number, more: Parameters<typeof bucketWith>[1] = {})
   return bucketWith([limitWith(a), limitWith(b, { name: "b" })], more);
 }
 
+function known(generation: number, withoutTotals = false) {
+  return { generation, withoutTotals, untilMs: NOW + 5000 };
+}
+
 function asked(consume: PlainRequest["consume"]): PlainRequest {
   return { entityId: "e", resource: "r", consume };
 }
@@ -44,35 +55,46 @@ function asked(consume: PlainRequest["consume"]): PlainRequest {
 describe("terms", () => {
   test("limits of a call are bound to the very list; stored limits to none", () => {
     const shared = new SharedTerms(0, true);
-    expect(shared.of(CONFIG, 3)).toEqual(terms(CONFIG, { generation: 3 }));
+    expect(shared.of(CONFIG, known(3))).toEqual(terms(CONFIG, { generation: 3 }));
     const own = configOf(["a:10/min"], "override");
-    expect(shared.of(own, 3)?.given).toBe(own.limits);
+    expect(shared.of(own, known(3))?.given).toBe(own.limits);
   });
 
   test("calls by the same limits share their terms, in one generation", () => {
     const shared = new SharedTerms(0, true);
-    const first = shared.of(CONFIG, 3);
-    expect(shared.of({ ...CONFIG }, 3)).toBe(first);
-    expect(shared.of(CONFIG, 4)).not.toBe(first);
-    expect(shared.of({ ...CONFIG, version: 2 }, 4)).toEqual(
+    const first = shared.of(CONFIG, known(3));
+    expect(shared.of({ ...CONFIG }, known(3))).toBe(first);
+    expect(shared.of(CONFIG, known(4))).not.toBe(first);
+    expect(shared.of({ ...CONFIG, version: 2 }, known(4))).toEqual(
       terms({ ...CONFIG, version: 2 }, { generation: 4 }),
     );
   });
 
   test("terms end when limits have to be read again, where other processes may change them", () => {
-    const known = { generation: GENERATION, untilMs: NOW + 5000 };
     const endOf = (isShared: boolean) => {
       const bucket = both(1, 1);
-      new SharedTerms(0, isShared).agree(bucket, CONFIG, known);
+      new SharedTerms(0, isShared).agree(bucket, CONFIG, known(GENERATION), NOW);
       return bucket.ordinaryUntil - NOW / 1000;
     };
     expect([endOf(true), endOf(false)]).toEqual([5, HOUR_MS / 1000]);
   });
 
+  test("a call that counts totals goes by terms of a call that found none", () => {
+    const isNow = (withoutTotals: boolean, totals: boolean) => {
+      const bucket = both(1, 1);
+      new SharedTerms(0, true).agree(bucket, CONFIG, known(GENERATION, withoutTotals), NOW);
+      return isOrdinary(bucket, undefined, totals, GENERATION, NOW);
+    };
+    expect([isNow(false, true), isNow(true, true)]).toEqual([false, true]);
+    expect([isNow(false, false), isNow(true, false)]).toEqual([true, true]);
+    const shared = new SharedTerms(0, true);
+    expect(shared.of(CONFIG, known(1, true))).not.toBe(shared.of(CONFIG, known(1)));
+  });
+
   test("limits that expire with their bucket say how far off its time to live must be", () => {
     const shared = new SharedTerms(7, true);
-    expect(shared.of(CONFIG, 1)?.keepSeconds).toBeGreaterThan(60);
-    expect(shared.of({ ...CONFIG, source: "entity" }, 1)?.keepSeconds).toBe(-1);
+    expect(shared.of(CONFIG, known(1))?.keepSeconds).toBeGreaterThan(60);
+    expect(shared.of({ ...CONFIG, source: "entity" }, known(1))?.keepSeconds).toBe(-1);
   });
 
   test.each<[string, BucketConfig]>([
@@ -82,14 +104,15 @@ describe("terms", () => {
     ["limits that were just read again", { ...CONFIG, forced: true }],
   ])("%s have no terms", (_, config) => {
     const shared = new SharedTerms(7, true);
-    shared.of(CONFIG, 1);
-    expect(shared.of(config, 1)).toBeUndefined();
+    shared.of(CONFIG, known(1));
+    expect(shared.of(config, known(1))).toBeUndefined();
   });
 });
 
 describe("when a call is ordinary", () => {
   const ttl = NOW / 1000 + 100;
-  const isNow = (bucket: Bucket, nowMs = NOW) => isOrdinary(bucket, undefined, GENERATION, nowMs);
+  const isNow = (bucket: Bucket, nowMs = NOW) =>
+    isOrdinary(bucket, undefined, false, GENERATION, nowMs);
 
   test.each<[string, Bucket, number, boolean]>([
     ["the slow path has granted a call before", agreed(both(1, 1)), NOW, true],
@@ -124,11 +147,11 @@ describe("when a call is ordinary", () => {
 
   test("an ordinary call is one of the same generation, with the same limits given", () => {
     const bucket = agreed(both(1, 1));
-    expect(isOrdinary(bucket, undefined, GENERATION + 1, NOW)).toBe(false);
-    expect(isOrdinary(bucket, CONFIG.limits, GENERATION, NOW)).toBe(false);
+    expect(isOrdinary(bucket, undefined, false, GENERATION + 1, NOW)).toBe(false);
+    expect(isOrdinary(bucket, CONFIG.limits, false, GENERATION, NOW)).toBe(false);
     const own = agreed(both(1, 1), terms(CONFIG, { given: CONFIG.limits }));
-    expect(isOrdinary(own, CONFIG.limits, GENERATION, NOW)).toBe(true);
-    expect(isOrdinary(own, [...CONFIG.limits], GENERATION, NOW)).toBe(false);
+    expect(isOrdinary(own, CONFIG.limits, false, GENERATION, NOW)).toBe(true);
+    expect(isOrdinary(own, [...CONFIG.limits], false, GENERATION, NOW)).toBe(false);
     expect(isNow(own)).toBe(false);
   });
 
@@ -197,7 +220,15 @@ describe("an ordinary consume", () => {
 
   test("the outcome of an ordinary call has the legs, the outcomes and the balances of the common form", () => {
     const link = { cascade: true, parentId: "team" };
-    const outcome = new OrdinaryOutcome(true, "e", "r", CONFIG, link, [2000, 0, 3000, 5000]);
+    const outcome = new OrdinaryOutcome(
+      true,
+      "e",
+      "r",
+      CONFIG,
+      link,
+      [2000, 0, 3000, 5000],
+      undefined,
+    );
     const amountsMilli = [2000, 0];
     expect(outcome.balancesMilli).toEqual([[3000, 5000]]);
     expect(outcome.legs).toEqual([

@@ -3,8 +3,8 @@
  * and each group makes its calls in the name of all its members.
  */
 
+import { Adjustments } from "@zae-limiter/limiter/buckets/adjustments.ts";
 import { Adjuster } from "@zae-limiter/limiter/buckets/distributed/consume/adjuster.ts";
-import { Adjustments } from "@zae-limiter/limiter/buckets/distributed/consume/adjustments.ts";
 import { Driver } from "@zae-limiter/limiter/buckets/distributed/consume/driver.ts";
 import { WaitingConsume } from "@zae-limiter/limiter/buckets/distributed/consume/group.ts";
 import type { Member } from "@zae-limiter/limiter/buckets/distributed/consume/step.ts";
@@ -65,7 +65,7 @@ export function followSharers(): void {
     });
     const { adjust } = Adjustments.prototype;
     vi.spyOn(Adjustments.prototype, "adjust").mockImplementation(function (
-      this: Adjustments,
+      this: Adjustments<unknown>,
       adjustment,
       deadline,
     ) {
@@ -74,7 +74,7 @@ export function followSharers(): void {
     });
     const { refund } = Adjustments.prototype;
     vi.spyOn(Adjustments.prototype, "refund").mockImplementation(function (
-      this: Adjustments,
+      this: Adjustments<unknown>,
       adjustment,
       deadline,
     ) {

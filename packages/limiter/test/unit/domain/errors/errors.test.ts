@@ -36,6 +36,7 @@ const refused = new RateLimitExceeded([
     resource: "gpt-4",
     limitName: "rpm",
     limit: Limit.perMinute("rpm", 100),
+    kind: "rate",
     available: 0,
     requested: 1,
     exceeded: true,

@@ -12,6 +12,7 @@ function status(fields: Partial<LimitStatus> = {}): LimitStatus {
     resource: "gpt-4",
     limitName: "tpm",
     limit: Limit.perMinute("tpm", 100),
+    kind: "rate",
     available: 0,
     requested: 10,
     exceeded: true,
@@ -159,6 +160,7 @@ describe("JSON", () => {
           entity_id: "test-entity",
           resource: "gpt-4",
           limit_name: "tpm",
+          kind: "rate",
           capacity: 100,
           refill_amount: 100,
           refill_period_seconds: 60,
@@ -205,4 +207,35 @@ test.each([
   [Number.POSITIVE_INFINITY, "2147483647"],
 ])("the header of %d seconds is %s: rounded up, at least 1 (A045)", (retryAfterSeconds, header) => {
   expect(new RateLimitExceeded([status({ retryAfterSeconds })]).retryAfterHeader).toBe(header);
+});
+
+describe("quotas", () => {
+  const limit = Limit.parse("month:100/month Europe/Berlin");
+  const resetsAtMs = Date.parse("2026-11-30T23:00Z");
+  const spent = { limit, limitName: "month", kind: "quota", resetsAtMs } as const;
+
+  test("a refusal by a quota says when it resets, in the time of its zone", () => {
+    const error = new RateLimitExceeded([status({ ...spent, retryAfterSeconds: 3600 })]);
+    expect(error.message).toBe(
+      "Rate limit exceeded for test-entity/gpt-4: [month], " +
+        "retry after 3600.0s (resets 2026-12-01 00:00 Europe/Berlin)",
+    );
+    const [json] = error.toJSON().limits;
+    expect(json).toMatchObject({
+      kind: "quota",
+      resets_at_ms: resetsAtMs,
+      resets_at: "2026-12-01T00:00:00+01:00",
+    });
+    expect(json).not.toHaveProperty("refill_amount");
+    expect(json).not.toHaveProperty("refill_period_seconds");
+  });
+
+  test("a session that has not begun has no time in the JSON", () => {
+    const session = Limit.parse("ses:100/session:5hour");
+    const begun = { limit: session, limitName: "ses", kind: "session" } as const;
+    const never = { retryAfterSeconds: Number.POSITIVE_INFINITY };
+    const [json] = new RateLimitExceeded([status({ ...begun, ...never })]).toJSON().limits;
+    expect(json).toMatchObject({ kind: "session", retry_after_seconds: null });
+    expect(json).not.toHaveProperty("resets_at_ms");
+  });
 });

@@ -62,7 +62,8 @@ describe("the formats of providers", () => {
         "/chat/completions",
         chatEvents(["Hello", " you"], place),
       );
-      expect(usage).toEqual({ input: 11, cached: 8, output: 10, reasoning: 4 });
+      const outputParts = { reasoning: 4 };
+      expect(usage).toMatchObject({ input: 11, cached: 8, output: 10, outputParts });
       expect(text).toBe("Hello you");
       expect(hidden).toHaveLength(place === "own chunk" ? 1 : 0);
     });
@@ -81,7 +82,7 @@ describe("the formats of providers", () => {
       input: 11,
       cached: 8,
       output: 10,
-      reasoning: 4,
+      outputParts: { reasoning: 4 },
     });
     expect(format("/chat/completions").readUsage({ choices: [] })).toBeUndefined();
     expect(format("/chat/completions").readUsage({ usage: null })).toBeUndefined();
@@ -94,7 +95,7 @@ describe("the formats of providers", () => {
 
   test("the Responses API tells usage in its last event", () => {
     const { usage, text } = read("/responses", responsesEvents);
-    expect(usage).toEqual({ input: 20, cached: 16, output: 87, reasoning: 64 });
+    expect(usage).toEqual({ input: 20, cached: 16, output: 87, outputParts: { reasoning: 64 } });
     expect(text).toBe("Hi there");
     expect(format("/responses").readUsage(responsesAnswer)).toEqual(usage);
   });
@@ -109,11 +110,13 @@ describe("the formats of providers", () => {
 
   test("Anthropic tells input first and output last; writing a cache is input", () => {
     const { usage, text } = read("/messages", messagesEvents(["Hello", " you"]));
-    expect(usage).toEqual({ input: 30, cached: 100, output: 15 });
+    const inputParts = { input: 25, cachedInput: 100, cacheWrite: 5, cacheWrite1h: 0 };
+    expect(usage).toEqual({ input: 30, cached: 100, output: 15, inputParts });
     expect(text).toBe("Hello you");
     expect(read("/messages", messagesEvents(["Hello"], { ends: false })).usage).toEqual({
       input: 30,
       cached: 100,
+      inputParts,
     });
     expect(format("/messages").readUsage(messagesAnswer)).toEqual(usage);
   });
@@ -167,7 +170,7 @@ describe("the formats of providers", () => {
   });
 
   test("any format finds usage in the shape of either provider, and no text", () => {
-    const usage = { input: 11, cached: 8, output: 10, reasoning: 4 };
+    const usage = { input: 11, cached: 8, output: 10, outputParts: { reasoning: 4 } };
     expect(anyFormat.readUsage(chatAnswer)).toEqual(usage);
     expect(anyFormat.readUsage(responsesAnswer)).toMatchObject({ input: 20, output: 87 });
     expect(anyFormat.readUsage(messagesAnswer)).toMatchObject({ input: 30, cached: 100 });
@@ -184,6 +187,7 @@ describe("the formats of providers", () => {
     const v5 = { inputTokens: 19, outputTokens: 10, cachedInputTokens: 8 };
     expect(aiSdkUsage(v5, "openai.chat")).toEqual({ input: 11, cached: 8, output: 10 });
     expect(aiSdkUsage(v5, "anthropic.messages")).toEqual({ input: 19, cached: 8, output: 10 });
+    const inputParts = { input: 6, cachedInput: 8, cacheWrite: 5, cacheWrite1h: 0 };
     const v6 = {
       inputTokens: { total: 19, noCache: 6, cacheRead: 8, cacheWrite: 5 },
       outputTokens: { total: 10, text: 6, reasoning: 4 },
@@ -192,10 +196,11 @@ describe("the formats of providers", () => {
       input: 11,
       cached: 8,
       output: 10,
-      reasoning: 4,
+      inputParts,
+      outputParts: { reasoning: 4 },
     });
     const part = { inputTokens: { noCache: 6, cacheRead: 8, cacheWrite: 5 }, outputTokens: {} };
-    expect(aiSdkUsage(part, "x")).toEqual({ input: 11, cached: 8, output: undefined });
+    expect(aiSdkUsage(part, "x")).toEqual({ input: 11, cached: 8, inputParts });
     expect(aiSdkUsage(undefined, "x")).toEqual({});
   });
 });

@@ -7,6 +7,7 @@ function slotOf(asOf: number): ConfigSlot {
   return {
     ...{ limits: [], unsupported: [], disabled: undefined, cascade: undefined },
     ...{ onUnavailable: undefined, auditRetentionDays: undefined },
+    ...{ parentId: undefined, childrenResources: [] },
     ...{ inactive: undefined, incompatible: undefined },
     ...{ asOf, expiresAtMs: NOW_MS + 60_000 },
   };

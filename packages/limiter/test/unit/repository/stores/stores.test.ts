@@ -39,7 +39,9 @@ describe("the list of stores", () => {
 
   test("a location of a kind that is not in the list is refused", () => {
     const nowhere = { kind: "paper", namespace: undefined };
-    expect(() => kindOf(nowhere)).toThrow('expected one of memory, sqlite, dynamodb, got "paper"');
+    expect(() => kindOf(nowhere)).toThrow(
+      'expected one of memory, sqlite, postgres, redis, dynamodb, got "paper"',
+    );
   });
 });
 
@@ -50,6 +52,15 @@ describe("an address", () => {
     ["SQLite:///var/x.db?namespace=a", "sqlite:/var/x.db", "/var/x.db"],
     ["dynamodb://app/", "dynamodb://app?", "the table app"],
     [TABLE, TABLE, "the table app"],
+    ["postgresql://u:p@db/main", "postgres://u:p@db/main", "postgres://db/main"],
+    [
+      "postgres://u:p@db:1/main?sslmode=require&schema=s&namespace=a",
+      "postgres://u:p@db:1/main?sslmode=require&schema=s",
+      "postgres://db:1/main (schema s)",
+    ],
+    ["redis://db", "redis://db", "redis://db"],
+    ["VALKEYS://u:p@db:1/2?namespace=a", "rediss://u:p@db:1/2", "rediss://db:1/2"],
+    ["rediss://:p@db?prefix=a:", "rediss://:p@db?prefix=a%3A", "rediss://db (prefix a:)"],
     [DEFAULT_URL, DEFAULT_URL, ".zae-limiter/limits.db"],
   ])("%s is written as %s and called %s", (url, written, called) => {
     const location = parseStoreUrl(url);
@@ -60,7 +71,9 @@ describe("an address", () => {
 
   test("an address is refused with the form of every store", () => {
     expect(() => parseStoreUrl("paper:x")).toThrow(
-      "expected memory: | sqlite:<file> | dynamodb://<table>?region=<region>&endpoint=<url>, " +
+      "expected memory: | sqlite:<file> | postgres://<host>/<database>?schema=<schema>&… | " +
+        "redis://<host>?prefix=<prefix> | " +
+        "dynamodb://<table>?region=<region>&endpoint=<url>, " +
         'each with an optional ?namespace=<name>; got "paper:x"',
     );
     expect(() => parseStoreUrl("sqlite:x?mode=ro")).toThrow(
@@ -89,7 +102,7 @@ describe("the options of a store", () => {
     [
       "dynamodb://app",
       { usage: false },
-      '"usage" is for memory: and sqlite: only; on DynamoDB the aggregator counts usage',
+      '"usage" is for memory:, sqlite:, PostgreSQL and Redis only; on DynamoDB the aggregator counts usage',
     ],
     ["memory:", { timeoutMs: "1" }, 'expected a whole number, got "1"'],
     ["memory:", { bucketTtlMultiplier: -1 }, "expected a number >= 0, got -1"],
@@ -140,7 +153,13 @@ describe("an open store", () => {
 
   test("only DynamoDB has partitions, with the writes that the meter of a bucket counts", () => {
     const writes = STORES.map(({ traits }) => traits.writesPerPartition);
-    expect(writes).toEqual([undefined, undefined, WRITES_RATE.capacityMilli / 1000]);
+    expect(writes).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+      WRITES_RATE.capacityMilli / 1000,
+    ]);
   });
 
   test("telemetry names a file and a store of the caller's by their kind", async () => {

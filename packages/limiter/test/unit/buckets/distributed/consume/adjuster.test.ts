@@ -1,8 +1,8 @@
-import { isRefund } from "@zae-limiter/limiter/buckets/distributed/consume/adjuster.ts";
 import {
   decoded,
   type SeenBucket,
 } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
+import { isRefund } from "@zae-limiter/limiter/buckets/leg.ts";
 import { RateLimiterUnavailable } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { bucketKey, namespaceIdKey } from "@zae-limiter/limiter/records/keys.ts";
 import { configOf, NAMESPACE, TARGET, Table } from "@zae-limiter/test-support/table.ts";

@@ -1,6 +1,5 @@
 import {
   evaluateRebase,
-  moveEpoch,
   planRebase,
 } from "@zae-limiter/limiter/buckets/distributed/plan/rebase.ts";
 import {
@@ -9,6 +8,7 @@ import {
   type SeenBucket,
 } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
 import {
+  moveEpoch,
   type PlanContext,
   WritePlan,
 } from "@zae-limiter/limiter/buckets/distributed/plan/write-plan.ts";

@@ -1,11 +1,7 @@
 /** Work that is done together: when it goes, and when each call that shares it ends. */
 
 import { Deadline } from "@zae-limiter/limiter/base/time.ts";
-import {
-  Alarm,
-  Gathering,
-  Waiting,
-} from "@zae-limiter/limiter/buckets/distributed/consume/gathering.ts";
+import { Alarm, Gathering, Waiting } from "@zae-limiter/limiter/buckets/gathering.ts";
 import { SimulatedTable } from "@zae-limiter/testing/table/simulated-table.ts";
 import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
 import { describe, expect, test, vi } from "vitest";

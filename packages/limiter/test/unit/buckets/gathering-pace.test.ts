@@ -6,7 +6,7 @@ import {
   paceAfter,
   pauseMs,
   throttledPauseMs,
-} from "@zae-limiter/limiter/buckets/distributed/consume/gathering.ts";
+} from "@zae-limiter/limiter/buckets/gathering.ts";
 import { describe, expect, test } from "vitest";
 
 describe("a group that was overtaken", () => {

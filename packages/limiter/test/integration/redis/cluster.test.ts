@@ -1,0 +1,151 @@
+/** Redis 7 alone, and clusters of Valkey and Redis: by night, or where ZAEL_NIGHTLY is set. */
+
+import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
+import { RateLimiterUnavailable } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
+import { redis } from "@zae-limiter/limiter/repository/stores/redis-client.ts";
+import { addressClient } from "@zae-limiter/limiter/storage/redis/clients.ts";
+import { RedisConnection } from "@zae-limiter/limiter/storage/redis/connection.ts";
+import { RedisItemTable } from "@zae-limiter/limiter/storage/redis/item-table.ts";
+import { fetchedRedis } from "@zae-limiter/test-engines/fetched-redis.ts";
+import { RedisCluster } from "@zae-limiter/test-engines/redis-cluster.ts";
+import { RedisServer, type RedisServerOptions } from "@zae-limiter/test-engines/redis-server.ts";
+import { NIGHTLY_ONLY } from "@zae-limiter/test-support/effort.ts";
+import { itemStoreContract } from "@zae-limiter/test-support/item-store-contract.ts";
+import { describeUnless } from "@zae-limiter/test-support/unless.ts";
+import { limiterContract } from "@zae-limiter/testing/limiter-contract/contract.ts";
+import { Cluster } from "ioredis";
+import { createCluster } from "redis";
+import * as vitest from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { openRedis } from "../../contract/limiter/limiter-stores.ts";
+
+const AT = { place: "redis://test", prefix: "zael:" };
+const CALL = { entityId: "key", resource: "api", consume: { n: 1 } };
+const SOON_POLL = { timeout: 20_000, interval: 50 };
+
+describeUnless(NIGHTLY_ONLY)("Redis 7", () => {
+  let server: RedisServer;
+  beforeAll(async () => {
+    server = await RedisServer.start(await fetchedRedis());
+  });
+  afterAll(() => server.remove());
+
+  const openTable = async () => {
+    const client = await addressClient(server.url, { timeoutMs: 20_000 });
+    const store = new RedisItemTable(new RedisConnection(client, AT));
+    return { store, close: () => store.close() };
+  };
+  itemStoreContract("a table", openTable, { many: 500 });
+
+  describe("the limiter", () => {
+    limiterContract(vitest, "redis 7", () => openRedis(server.url));
+  });
+});
+
+describeUnless(NIGHTLY_ONLY).each(["valkey", "redis"])("a cluster of %s", (kind) => {
+  let cluster: RedisCluster;
+  const cleaning: (() => unknown)[] = [];
+  beforeAll(async () => {
+    const options: RedisServerOptions = kind === "redis" ? await fetchedRedis() : {};
+    cluster = await RedisCluster.start(options);
+  });
+  afterEach(async () => {
+    for (const clean of cleaning.splice(0).reverse()) await clean();
+  });
+  afterAll(() => cluster.remove());
+
+  function storeOf(client: "ioredis" | "node-redis") {
+    const places = cluster.ports.map((port) => ({ host: "127.0.0.1", port }));
+    if (client === "ioredis") {
+      const made = new Cluster(places);
+      cleaning.push(() => made.disconnect());
+      return redis(made);
+    }
+    return redis(
+      createCluster({
+        rootNodes: places.map(({ port }) => ({ url: `redis://127.0.0.1:${port}` })),
+      }),
+    );
+  }
+
+  async function open(client: "ioredis" | "node-redis", namespace: string) {
+    const options = { namespace, timeoutMs: 5000, configCacheTtlSeconds: 1e6 };
+    const repo = await Repository.over(storeOf(client), options);
+    cleaning.push(() => repo.close());
+    return { repo, limiter: new RateLimiter(repo) };
+  }
+
+  it.each(["ioredis", "node-redis"] as const)(
+    "namespaces by %s are spread over the nodes, and have all that others have",
+    async (client) => {
+      const { repo } = await open(client, `root-${client}`);
+      const names = Array.from({ length: 20 }, (_, at) => `${client}-${at}`);
+      await repo.namespaces.register(...names);
+      for (const name of names) {
+        const inside = await repo.namespace(name);
+        await inside.limits.setSystem(["n:10/day"]);
+        await inside.entities.create({ id: "org" });
+        await inside.entities.create({ id: "key", parentId: "org", cascade: true });
+        const limiter = new RateLimiter(inside);
+        for (let call = 1; call <= 10; call += 1) {
+          if (call === 5) await cluster.forgetScripts();
+          expect((await limiter.tryAcquire(CALL)).granted).toBe(true);
+        }
+        expect((await limiter.tryAcquire(CALL)).granted).toBe(false);
+        const states = await Promise.all(["org", "key"].map((id) => inside.buckets.list(id)));
+        expect(states.flat().map(({ totalConsumed }) => totalConsumed)).toEqual([10, 10]);
+      }
+      const listed = (await repo.namespaces.list()).map(({ name }) => name);
+      expect(listed).toEqual(expect.arrayContaining(names));
+      const [first = ""] = names;
+      const id = (await repo.namespaces.get(first))?.namespaceId ?? "";
+      await repo.namespaces.delete(first);
+      await repo.namespaces.purge(id);
+      expect(await repo.namespaces.get(first)).toBeUndefined();
+    },
+  );
+
+  it.each([
+    ["a slot is moved", (key: string) => cluster.moveSlotOf(key, async () => undefined)],
+    ["a replica takes over", () => cluster.failOver()],
+  ] as const)("while %s, calls are exact, and every client goes on", async (what, act) => {
+    const namespace = what.replaceAll(" ", "-");
+    const clients = [await open("ioredis", namespace), await open("node-redis", namespace)];
+    const [{ repo }] = clients as [(typeof clients)[number]];
+    await repo.limits.setSystem(["n:1000000/day"]);
+    let [granted, unknown, isOver] = [0, 0, false];
+    const failures: unknown[] = [];
+    const load = clients.flatMap(({ limiter }) =>
+      [1, 2, 3].map(async () => {
+        while (!isOver) {
+          try {
+            await limiter.acquire(CALL);
+            granted += 1;
+          } catch (error) {
+            failures.push(error);
+            if (!(error as RateLimiterUnavailable).nothingWritten) unknown += 1;
+          }
+        }
+      }),
+    );
+    await expect.poll(() => granted, SOON_POLL).toBeGreaterThan(200);
+    await act(`{${repo.namespaceId}}`);
+    const before = granted;
+    await expect.poll(() => granted, SOON_POLL).toBeGreaterThan(before + 200);
+    isOver = true;
+    await Promise.all(load);
+    for (const failure of failures) expect(failure).toBeInstanceOf(RateLimiterUnavailable);
+    for (const { limiter } of clients) await limiter.acquire(CALL);
+    const [state] = await repo.buckets.list("key");
+    // A failover may forget what the replica had not received; a manual one waits for it.
+    expect(state?.totalConsumed).toBeGreaterThanOrEqual(granted + 2);
+    expect(state?.totalConsumed).toBeLessThanOrEqual(granted + 2 + unknown);
+  });
+
+  it("an address and a single client are told that it is a cluster", async () => {
+    const [port] = cluster.ports;
+    const opened = Repository.open(`redis://127.0.0.1:${port}`);
+    await expect(opened).rejects.toThrow(/is a node of a cluster.*Repository\.over/s);
+  });
+});

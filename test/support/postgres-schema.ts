@@ -1,0 +1,33 @@
+/** A schema of its own on the PostgreSQL server of a test run. */
+
+import {
+  AddressConnection,
+  type PostgresConnection,
+} from "@zae-limiter/limiter/storage/postgres/connection.ts";
+import { migratePostgres } from "@zae-limiter/limiter/storage/postgres/migrate.ts";
+import { ownSchema } from "@zae-limiter/test-engines/postgres.ts";
+
+const SOON = { timeoutMs: 20_000 };
+
+export interface TestSchema {
+  readonly schema: string;
+  /** A connection that is not the store's. */
+  readonly connection: PostgresConnection;
+  /** Opens another connection to the schema. */
+  connect(): Promise<PostgresConnection>;
+  /** Removes the schema, and closes the connection. */
+  drop(): Promise<void>;
+}
+
+/** Creates a schema with the tables and functions of this release. */
+export async function newSchema(url: string): Promise<TestSchema> {
+  const { schema } = ownSchema(url);
+  const connect = () => AddressConnection.open(url, { place: "postgres://test", schema }, 5000);
+  const connection = await connect();
+  await migratePostgres(connection, SOON);
+  const drop = async () => {
+    await connection.query(`DROP SCHEMA ${schema} CASCADE`, [], SOON);
+    await connection.close();
+  };
+  return { schema, connection, connect, drop };
+}
