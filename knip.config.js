@@ -56,7 +56,7 @@ export default {
       entry: ["**/*.ts"],
     },
   },
-  ignoreBinaries: ["java", "apt-get"],
+  ignoreBinaries: ["java", "apt-get", "pip", "mount", "umount"],
   // The plugin for Fastify is a default export, and has the name of the other adapters as well.
   // Peers of a room are peers of the package, which its tests install.
   rules: { duplicates: "off", optionalPeerDependencies: "off" },

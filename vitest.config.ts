@@ -98,6 +98,14 @@ export default defineConfig({
               replacement: source("limiter/http/$1"),
             },
             { find: /^zae-limiter\/loadtest$/, replacement: source("loadtest/index") },
+            {
+              find: /^zae-limiter\/postgres$/,
+              replacement: source("limiter/repository/stores/postgres-pool"),
+            },
+            {
+              find: /^zae-limiter\/redis$/,
+              replacement: source("limiter/repository/stores/redis-client"),
+            },
             { find: /^zae-limiter\/testing$/, replacement: source("testing/index") },
             { find: /^zae-limiter$/, replacement: source("index") },
           ],
@@ -147,6 +155,16 @@ export default defineConfig({
           globalSetup: [...onEngines.globalSetup, "test/python/setup.ts"],
           include: ["test/python/**/*.test.ts"],
           exclude: process.env["ZAEL_PYTHON"] === undefined ? ["test/python/**"] : [],
+        },
+      },
+      // Costs money, on the account of the credentials: `npm run test:aws-account`.
+      {
+        test: {
+          ...shared,
+          name: "aws-account",
+          include: ["test/aws-account/**/*.test.ts"],
+          exclude:
+            process.env["ZAEL_AWS_ACCOUNT_STACK"] === undefined ? ["test/aws-account/**"] : [],
         },
       },
       {

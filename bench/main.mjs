@@ -16,6 +16,8 @@ import { llm } from "./scenarios/llm.mjs";
 import { llmGateway } from "./scenarios/llm-gateway.mjs";
 import { memory } from "./scenarios/memory.mjs";
 import { observed } from "./scenarios/observe.mjs";
+import { postgresql } from "./scenarios/postgres.mjs";
+import { redis } from "./scenarios/redis.mjs";
 import { sqlite } from "./scenarios/sqlite.mjs";
 import { starting } from "./scenarios/start.mjs";
 
@@ -23,6 +25,8 @@ const SCENARIOS = [
   ...memory,
   ...observed,
   ...sqlite,
+  ...postgresql,
+  ...redis,
   ...dynamodb,
   ...dynamodbSame,
   ...http,

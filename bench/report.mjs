@@ -148,6 +148,12 @@ The bare statement of \`sql-raw\` is run with \`all\`. With \`get\` it would be 
 statement that is left after its first row does not bring SQLite's log to the file: the log would
 grow for as long as the program runs.
 
+Each contender of \`pg-*\` is as it comes: ours commits asynchronously and has four connections,
+\`RateLimiterPostgres\` waits for the disk, has the ten connections of pg, and prepares its statement
+by name, which ours does not, for poolers. \`sameCommit\` and \`timesRivalSame\` are against the same
+rival without waiting for the disk. In \`pg-hot\` each process has four connections; the bare UPDATE
+is prepared by name and counts one number, ours decides, refills and counts usage.
+
 The table of the DynamoDB scenarios has its stream switched off, for both sides: local DynamoDB,
 unlike the real one, becomes slower with every record of a stream.
 

@@ -99,6 +99,20 @@ const roomsAreOurs = {
     })),
 };
 
+/**
+ * Leaves out the warning of the SDK that the next one will need a newer Node.js: a user of this
+ * package has no SDK to update, and cannot do anything about it.
+ */
+const withoutSdkWarning = {
+  name: "without-sdk-warning",
+  setup: ({ onLoad }) =>
+    onLoad({ filter: /emitWarningIfUnsupportedVersion\.js$/ }, () => ({
+      contents:
+        "export const state = { warningEmitted: true };\n" +
+        "export const emitWarningIfUnsupportedVersion = () => {};\n",
+    })),
+};
+
 /** Returns the source that an import by the name of a room means; `undefined` for others. */
 function roomFile(specifier) {
   const [, room, path] = /^@zae-limiter\/(\w+)\/(.+)$/.exec(specifier) ?? [];
@@ -163,7 +177,7 @@ const starts = new Set(
 );
 const { outputFiles, metafile } = await build({
   ...OPTIONS,
-  plugins: [wholeLibrary(starts), roomsAreOurs],
+  plugins: [wholeLibrary(starts), roomsAreOurs, withoutSdkWarning],
 });
 const stray = importedPackages(metafile).filter((name) => !TAKEN_IN.includes(name));
 if (stray.length > 0) {

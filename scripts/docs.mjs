@@ -1,7 +1,8 @@
 /**
- * Builds the documentation site, or serves it with `--dev`. The site has its own dependencies,
- * which are installed by the first run, and again when its lock file has changed. The API reference
- * is made from the types, so the packages of the project itself must be there too.
+ * Builds the documentation site; `--serve` shows what was built, `--dev` what is being written. The
+ * site has its own dependencies, which are installed by the first run, and again when its lock file
+ * has changed. The API reference is made from the types, so the packages of the project itself must
+ * be there too.
  */
 import { spawnSync } from "node:child_process";
 import { statSync } from "node:fs";
@@ -34,4 +35,5 @@ const locked = changedAt(join(site, "package-lock.json"));
 if (changedAt(join(root, "node_modules/.package-lock.json")) === 0) install(root);
 if (changedAt(join(site, "node_modules/.package-lock.json")) < locked) install(site);
 run(process.execPath, ["build.mjs", ...process.argv.slice(2)], site);
-if (!process.argv.includes("--dev")) console.log("The site is in site/.vitepress/dist");
+const isServed = ["--dev", "--serve"].some((flag) => process.argv.includes(flag));
+if (!isServed) console.log("The site is in site/.vitepress/dist; npm run docs -- --serve shows it");

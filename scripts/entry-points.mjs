@@ -45,7 +45,9 @@ export function withRelativeImports(text, built, ending) {
 
 /** Returns the name of each built file below `dist`, without `.js`, and its source. */
 export function entryPoints({ exports, bin } = manifest) {
-  const names = [...Object.values(exports), ...Object.values(bin)]
+  // An entry point that CommonJS can require, too, has a path for each condition.
+  const paths = Object.values(exports).map((path) => path.default ?? path);
+  const names = [...paths, ...Object.values(bin)]
     .map((path) => /^(?:\.\/)?dist\/(.+)\.js$/.exec(path)?.[1])
     .filter((name) => name !== undefined);
   return Object.fromEntries(names.map((name) => [name, `${sourcePath(name)}.ts`]));

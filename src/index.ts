@@ -1,5 +1,5 @@
 /**
- * The package as users import it: the limiter of `packages/limiter`, and the one method that needs
+ * The package as users import it: the limiter of `packages/limiter`, and what needs
  * another room. This file is the only one that knows both; the other entry points are files of the
  * rooms, which `exports` of package.json names.
  *
@@ -11,6 +11,7 @@ import { Repository as LimiterRepository } from "@zae-limiter/limiter/repository
 
 export type { StackOptions } from "@zae-limiter/aws/options/stack-options.ts";
 export type { ProvisionOptions } from "@zae-limiter/aws/provision.ts";
+export { formatUsage, type UsageTextOptions } from "@zae-limiter/cli/terminal/usage-text.ts";
 export * from "@zae-limiter/limiter/index.ts";
 
 /**
