@@ -8,6 +8,7 @@ import { content, repository, root } from "./pages.mjs";
 /** `zae-limiter`, `zae-limiter/express`, … and the source file behind each of them. */
 const entries = new Map(
   Object.entries(manifest.exports)
+    .map(([name, path]) => [name, path.default ?? path])
     .map(([name, path]) => [name, /^\.\/dist\/(.+)\.js$/.exec(path)?.[1]])
     .filter(([, path]) => path !== undefined)
     .map(([name, path]) => [sourcePath(path), join(manifest.name, name)]),

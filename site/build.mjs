@@ -1,11 +1,11 @@
 /**
- * Builds the site into `.vitepress/dist`, or serves it while you write (`--dev`). Nothing is
- * fetched: `npm install` in this folder has everything.
+ * Builds the site into `.vitepress/dist`, and shows it with `--serve`, or serves it while you write
+ * (`--dev`). Nothing is fetched: `npm install` in this folder has everything.
  */
 import { existsSync, watch } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { build, createServer } from "vitepress";
+import { build, createServer, serve } from "vitepress";
 import { writeApi } from "./api.mjs";
 import { content, root, stage, stageOne } from "./pages.mjs";
 
@@ -15,10 +15,11 @@ const dev = process.argv.includes("--dev");
 await stage();
 // The reference takes half a minute; while writing, the one of the last build will do.
 if (!dev || !existsSync(join(content, "reference/api"))) await writeApi();
-if (dev) await serve();
+if (dev) await write();
 else await build(site);
+if (!dev && process.argv.includes("--serve")) await serve({ root: site, port: 4173 });
 
-async function serve() {
+async function write() {
   watch(join(root, "docs"), { recursive: true }, (_, name) => {
     if (name !== null) stageOne(`docs/${name}`.replaceAll("\\", "/")).catch(() => undefined);
   });

@@ -6,7 +6,7 @@ import { RateLimiter } from "zae-limiter";
 import { rateLimitMiddleware } from "zae-limiter/llm";
 
 const limiter = await RateLimiter.open("memory:");
-await limiter.repository.limits.setSystem(["rpd:1000/day", "tpd:10000/day"]);
+await limiter.repository.limits.ensureSystem(["rpd:1000/day", "tpd:10000/day"]);
 
 // In your program: const double = openai("gpt-4o-mini"), from @ai-sdk/openai.
 const double = new MockLanguageModelV3({

@@ -1,15 +1,21 @@
 import express from "express";
-import { rateLimit } from "zae-limiter/express";
+import { hashKey, rateLimit } from "zae-limiter/express";
 
 /** Simulates a call to a model: returns the answer and its cost. */
 const callModel = async (text) => ({ answer: text.toUpperCase(), tokens: text.length });
+
+/** The customer of each key, by the key's name: a table of yours. A made-up key has none: 401. */
+const customers = new Map([
+  [hashKey("key-1"), "customer-1"],
+  [hashKey("key-2"), "customer-2"],
+]);
 
 const app = express();
 app.use(express.text({ type: () => true }));
 app.use(
   rateLimit({
     limits: ["rpm:3", "tpm:1000"],
-    entityId: (request) => request.headers.authorization?.replace("Bearer ", ""),
+    entityId: (request) => customers.get(hashKey(request.headers.authorization)),
     consume: { rpm: 1, tpm: 100 },
     headers: ["draft", "openai"],
   }),

@@ -1,8 +1,11 @@
 import { RateLimiter } from "zae-limiter";
-import { leaseOf, rateLimit } from "zae-limiter/fetch";
+import { hashKey, leaseOf, rateLimit } from "zae-limiter/fetch";
 
 // Outside of the handler: one limiter for all calls that this instance serves.
 const limiter = RateLimiter.open(process.env.LIMITER_URL ?? "memory:");
+
+/** The customer of each key, by the key's name: a table of yours. A made-up key has none: 401. */
+const customers = new Map([[hashKey("key-1"), "customer-1"]]);
 
 const limited = rateLimit(
   async (request) => {
@@ -12,7 +15,7 @@ const limited = rateLimit(
   {
     limiter,
     limits: ["rpm:60", "tpm:10000"],
-    entityId: (request) => request.headers.get("x-api-key") ?? undefined,
+    entityId: (request) => customers.get(hashKey(request.headers.get("x-api-key"))),
   },
 );
 

@@ -5,9 +5,9 @@ import { RateLimiter } from "zae-limiter";
 const limiter = await RateLimiter.open(process.env.LIMITER_URL ?? "memory:");
 const { entities, limits } = limiter.repository;
 
-await limits.setSystem(["rpd:10/day"]); // for keys without limits of their own
-await limits.setEntity("acme", ["rpd:25/day"]);
-await limits.setEntity("acme-search", ["rpd:15/day"]);
+await limits.ensureSystem(["rpd:10/day"]); // for keys without limits of their own
+await limits.ensureEntity("acme", ["rpd:25/day"]);
+await limits.ensureEntity("acme-search", ["rpd:15/day"]);
 await entities.ensure({ id: "acme" });
 await entities.ensure({ id: "acme-search", parentId: "acme", cascade: true });
 await entities.ensure({ id: "key-1", parentId: "acme-search", cascade: true });

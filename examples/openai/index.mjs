@@ -5,7 +5,7 @@ import { RateLimiter } from "zae-limiter";
 import { limitFetch } from "zae-limiter/llm";
 
 const limiter = await RateLimiter.open("memory:");
-await limiter.repository.limits.setSystem(["rpd:1000/day", "tpd:10000/day"]);
+await limiter.repository.limits.ensureSystem(["rpd:1000/day", "tpd:10000/day"]);
 const openai = new OpenAI({ fetch: limitFetch(limiter, { entityId: "team-a" }) });
 
 const model = "gpt-4o-mini";

@@ -5,9 +5,9 @@ import { MapTable } from "./map-table.js";
 
 const limiter = new RateLimiter(await Repository.over(new MapTable()));
 const { entities, limits } = limiter.repository;
-await limits.setSystem(["rpd:100/day", "tpd:1000/day"]);
-await entities.create({ id: "project" });
-await entities.create({ id: "key-1", parentId: "project", cascade: true });
+await limits.ensureSystem(["rpd:100/day", "tpd:1000/day"]);
+await entities.ensure({ id: "project" });
+await entities.ensure({ id: "key-1", parentId: "project", cascade: true });
 
 const request = { entityId: "key-1", resource: "gpt-4", consume: { rpd: 1, tpd: 300 } };
 await limiter.run(request, (lease) => lease.settle({ tpd: 120 }));

@@ -6,7 +6,7 @@ import { RateLimiter } from "zae-limiter";
 const callModel = async (prompt) => ({ text: prompt.toUpperCase(), tokens: 10 * prompt.length });
 
 const limiter = await RateLimiter.open("memory:");
-await limiter.repository.limits.setSystem(["rpm:3", "tpm:1000"]);
+await limiter.repository.limits.ensureSystem(["rpm:3", "tpm:1000"]);
 
 /** Outcome of each call. */
 export const outcomes = [];

@@ -1,4 +1,7 @@
-import { rateLimit } from "zae-limiter/express";
+import { hashKey, rateLimit } from "zae-limiter/express";
+
+/** The customer of each key, by the key's name: a table of yours. A made-up key has none: 401. */
+const customers = new Map([[hashKey("key-1"), "customer-1"]]);
 
 /** A module whose routes are limited; on Fastify register `zae-limiter/fastify` instead. */
 export class ChatModule {
@@ -7,7 +10,7 @@ export class ChatModule {
       .apply(
         rateLimit({
           limits: ["rpm:60", "tpm:10000"],
-          entityId: (request) => request.headers["x-api-key"],
+          entityId: (request) => customers.get(hashKey(request.headers["x-api-key"])),
         }),
       )
       .forRoutes("chat");

@@ -3,7 +3,7 @@
 import { RateLimiter } from "zae-limiter";
 
 const limiter = await RateLimiter.open(process.env.LIMITER_URL ?? "memory:");
-await limiter.repository.limits.setResource("crawl", ["pages:40/sec:10"]);
+await limiter.repository.limits.ensureResource("crawl", ["pages:40/sec:10"]);
 const jobs = Array.from({ length: 20 }, (_, number) => ({ number, pages: 1 + (number % 3) }));
 
 /** The jobs in the order in which they were done. */

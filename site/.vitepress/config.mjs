@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { defineConfig } from "vitepress";
 import { content, repository, sourceOf } from "../pages.mjs";
 import { mermaid } from "./mermaid-fence.mjs";
+import { weightOf } from "./search-weight.mjs";
 import { nav, sidebars } from "./sidebar.mjs";
 
 const ICON =
@@ -28,7 +29,10 @@ export default defineConfig({
     nav,
     sidebar: sidebars(existsSync(api) ? JSON.parse(readFileSync(api, "utf8")) : []),
     outline: [2, 3],
-    search: { provider: "local" },
+    search: {
+      provider: "local",
+      options: { miniSearch: { searchOptions: { boostDocument: weightOf } } },
+    },
     socialLinks: [{ icon: "github", link: repository }],
     editLink: {
       text: "Edit this page",

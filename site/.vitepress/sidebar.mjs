@@ -16,6 +16,8 @@ const GUIDE = [
     page("The token bucket", "guide/token-bucket"),
     page("Limits and levels", "guide/limits"),
     page("Hierarchy", "guide/hierarchy"),
+    page("A limit per team", "guide/per-team"),
+    page("Budgets in money", "guide/budgets"),
     page("Namespaces", "guide/namespaces"),
   ]),
   group("Acquiring", [
@@ -28,13 +30,20 @@ const GUIDE = [
     page("Calls to models", "guide/llm"),
     page("The gateway", "guide/gateway"),
   ]),
-  group("HTTP", [page("Servers", "guide/http"), page("Recipes", "guide/http-recipes")]),
+  group("HTTP", [
+    page("Servers", "guide/http"),
+    page("Recipes", "guide/http-recipes"),
+    page("Login attempts", "guide/login"),
+  ]),
   group("Managing", [
     page("Entities and balances", "guide/entities"),
     page("Switches and soft limits", "guide/switches"),
     page("Usage", "guide/usage"),
   ]),
   group("Your own code", [
+    page("Choosing a store", "guide/stores"),
+    page("Redis and Valkey", "guide/redis"),
+    page("Moving to another store", "guide/moving-stores"),
     page("Testing without waiting", "guide/testing"),
     page("A store of your own", "guide/backends"),
   ]),
@@ -42,6 +51,7 @@ const GUIDE = [
 const OPERATORS = [
   group("Deploying", [
     page("Deploy", "operators/deploy"),
+    page("The gateway in a container", "operators/container"),
     page("Production checklist", "operators/production"),
     page("CloudFormation", "operators/cloudformation"),
     page("Migrations", "operators/migrations"),
