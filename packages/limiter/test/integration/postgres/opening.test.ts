@@ -9,7 +9,7 @@ import { POSTGRES_PASSWORD } from "@zae-limiter/test-engines/postgres-server.ts"
 import pg from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
-const REQUEST = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 1 } };
+const REQUEST = { entityId: "key-1", resource: "gpt-4", consume: { calls: 1 } };
 
 describePostgres("opening", (server) => {
   const { schema, url } = ownSchema(server);
@@ -35,7 +35,7 @@ describePostgres("opening", (server) => {
   it("processes and pools of one schema share their buckets", async () => {
     await using byAddress = await Repository.open(url, { namespace: "shared" });
     await using byPool = await Repository.over(postgres(pool, { schema }), { namespace: "shared" });
-    await byAddress.limits.setSystem(["rpm:2/min"]);
+    await byAddress.limits.setSystem(["calls:2/day"]);
     await new RateLimiter(byAddress).acquire(REQUEST);
     await new RateLimiter(byPool).acquire(REQUEST);
     const refused = new RateLimiter(byAddress).acquire(REQUEST);

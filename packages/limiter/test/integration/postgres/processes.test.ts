@@ -1,114 +1,27 @@
 /** Processes that share buckets on PostgreSQL, and processes that are killed. */
 
-import { Repository } from "@zae-limiter/limiter/index.ts";
 import { describePostgres } from "@zae-limiter/test-engines/postgres.ts";
-import { builtSources } from "@zae-limiter/test-support/build.ts";
 import { newSchema, type TestSchema } from "@zae-limiter/test-support/postgres-schema.ts";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { Child } from "../sqlite/child.ts";
-import { race } from "../sqlite/race.ts";
+import { afterAll, beforeAll } from "vitest";
+import { processTests } from "../remote/processes.ts";
 
-const CHAINS = new URL("./chains.mjs", import.meta.url);
-const SPEND = new URL("./spend.mjs", import.meta.url);
-const PROCESSES = 6;
-const DURATION_MS = 1500;
-const AT_ONCE = 16;
 const SOON = { timeoutMs: 20_000 };
-const CAPACITY = { small: 200, large: 20_000 };
-const PER_SECOND = { small: 70, large: 9001 };
-
-/** Report of a child. */
-interface Taken {
-  readonly consumed: Readonly<Record<string, number>>;
-  readonly granted: number;
-  readonly refused: number;
-  readonly ended: number;
-  readonly failed: readonly string[];
-  readonly startedAt: number;
-  readonly endedAt: number;
-}
-
-const build = builtSources();
 
 describePostgres("processes", (url) => {
   let schema: TestSchema;
-  let address: string;
   beforeAll(async () => {
     schema = await newSchema(url);
-    address = `${url}${url.includes("?") ? "&" : "?"}schema=${schema.schema}`;
   });
   afterAll(() => schema.drop());
 
   async function deadlocks(): Promise<number> {
-    const [row] = await schema.connection.query(
-      "SELECT sum(deadlocks)::text AS n FROM pg_stat_database",
-      [],
-      SOON,
-    );
-    return Number(row?.n);
+    const text = "SELECT sum(deadlocks)::text AS n FROM pg_stat_database";
+    const [row] = await schema.connection.query(text, [], SOON);
+    return Number(row?.["n"]);
   }
 
-  it("six processes take chains in every order, and no token is lost or made", async () => {
-    const place = `${address}&namespace=chains`;
-    const repo = await Repository.open(place);
-    await repo.limits.setSystem([
-      `small:${PER_SECOND.small}/sec:${CAPACITY.small}`,
-      `large:${PER_SECOND.large}/sec:${CAPACITY.large}`,
-    ]);
-    const before = await deadlocks();
-    const children = Array.from(
-      { length: PROCESSES },
-      (_, at) => new Child(CHAINS, [build.index, place, String(DURATION_MS), String(at + 1)]),
-    );
-    const answers = (await race(children)) as Taken[];
-    expect(answers.flatMap(({ failed }) => failed)).toEqual([]);
-    expect(await deadlocks()).toBe(before);
-    const sum = (of: (answer: Taken) => number) =>
-      answers.reduce((total, each) => total + of(each), 0);
-    for (const of of ["granted", "refused", "ended"] as const) {
-      expect(
-        sum((answer) => answer[of]),
-        of,
-      ).toBeGreaterThan(PROCESSES);
-    }
-    const startedAt = Math.min(...answers.map((each) => each.startedAt));
-    const elapsedMs = Math.max(...answers.map((each) => each.endedAt)) - startedAt;
-    const states = (await Promise.all(["a", "b", "c"].map((id) => repo.buckets.list(id)))).flat();
-    expect(states).toHaveLength(6);
-    for (const { entityId, limitName, totalConsumed } of states) {
-      const key = `${entityId} ${limitName}`;
-      expect(totalConsumed, key).toBe(sum(({ consumed }) => consumed[key] ?? 0));
-      const name = limitName as keyof typeof CAPACITY;
-      const most = CAPACITY[name] + (PER_SECOND[name] * elapsedMs) / 1000;
-      expect(totalConsumed, key).toBeLessThanOrEqual(most);
-    }
-    await repo.close();
-  });
-
-  it("processes that are killed lose no token, and make none", async () => {
-    const place = `${address}&namespace=killed`;
-    const repo = await Repository.open(place);
-    await repo.limits.setSystem(["large:1000000/day"]);
-    const children = Array.from(
-      { length: 3 },
-      () => new Child(SPEND, [build.index, place, String(AT_ONCE)]),
-    );
-    for (const child of children) await child.answer();
-    for (const child of children) child.go();
-    const said = await Promise.all(
-      children.map(async (child, at) => {
-        let tokens = 0;
-        while (tokens < 300 * (at + 1)) tokens += (await child.answer()) as number;
-        await child.kill();
-        for await (const line of child.lines) tokens += Number(line);
-        return tokens;
-      }),
-    );
-    const acknowledged = said.reduce((total, tokens) => total + tokens, 0);
-    // The server may still be about the last request of a process that has ended.
-    const consumed = async () => (await repo.buckets.list("hot"))[0]?.totalConsumed ?? 0;
-    await expect.poll(consumed).toBeGreaterThanOrEqual(acknowledged);
-    expect(await consumed()).toBeLessThanOrEqual(acknowledged + children.length * AT_ONCE);
-    await repo.close();
+  processTests(() => {
+    const address = `${url}${url.includes("?") ? "&" : "?"}schema=${schema.schema}`;
+    return { address, apartMs: 0, deadlocks };
   });
 });

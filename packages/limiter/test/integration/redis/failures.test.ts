@@ -20,11 +20,11 @@ import { createClient } from "redis";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 
 const SOON_POLL = { timeout: 20_000, interval: 20 };
-const TIMEOUT_MS = 400;
+const TIMEOUT_MS = 1500;
 const ONE = { entityId: "key", resource: "api", consume: { n: 1 } };
-/** Milliseconds for each key. */
+/** Microseconds for each key: in all more than the timeout of a call. */
 const SLOW_LOADING = [
-  ...["--key-load-delay", "50000"],
+  ...["--key-load-delay", "120000"],
   ...["--loading-process-events-interval-bytes", "1024"],
 ];
 const SETTINGS = ["--busy-reply-threshold", "50"];

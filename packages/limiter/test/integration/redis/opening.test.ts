@@ -12,7 +12,7 @@ import { Redis as Valkey } from "iovalkey";
 import { createClient } from "redis";
 import { afterAll, expect, it } from "vitest";
 
-const REQUEST = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 1 } };
+const REQUEST = { entityId: "key-1", resource: "gpt-4", consume: { calls: 1 } };
 
 describeRedis("opening", (server) => {
   const { prefix, url } = ownPrefix(server);
@@ -28,7 +28,7 @@ describeRedis("opening", (server) => {
       const options = { namespace: `shared-${name}` };
       await using byAddress = await Repository.open(url, options);
       const byClient = await Repository.over(redis(client, { prefix }), options);
-      await byAddress.limits.setSystem(["rpm:2/min"]);
+      await byAddress.limits.setSystem(["calls:2/day"]);
       await new RateLimiter(byAddress).acquire(REQUEST);
       await new RateLimiter(byClient).acquire(REQUEST);
       const refused = new RateLimiter(byAddress).acquire(REQUEST);
@@ -43,7 +43,7 @@ describeRedis("opening", (server) => {
     const client = createClient({ url: server });
     const store = redis(client, { prefix });
     const repo = await Repository.over(store, { namespace: "node" });
-    await repo.limits.setSystem(["rpm:1/min"]);
+    await repo.limits.setSystem(["calls:1/day"]);
     await new RateLimiter(repo).acquire(REQUEST);
     await repo.close();
     expect(client.isOpen).toBe(false);
