@@ -194,7 +194,7 @@ describePostgres("failures", () => {
     await load.end();
     const after = load.grants - before;
     const found = await consumed(namespace);
-    // Each call may have been answered before the server ended, and hear of it afterwards.
+    // A call of each client may have been answered before the end, and counted after it.
     const kept = durable ? before : flushed - AT_ONCE;
     expect(found).toBeGreaterThanOrEqual(2 + kept + after);
     expect(found).toBeLessThanOrEqual(load.grants + 2 + load.unknown);

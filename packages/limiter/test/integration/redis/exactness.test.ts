@@ -1,4 +1,4 @@
-/** Decisions of Redis against an ideal bucket, forgotten scripts, and the memory that a bucket takes. */
+/** Decisions of Redis against an ideal bucket, forgotten scripts, and the memory of a bucket. */
 
 import { RedisItemTable } from "@zae-limiter/limiter/storage/redis/item-table.ts";
 import { describeRedis } from "@zae-limiter/test-engines/redis.ts";

@@ -1,4 +1,4 @@
-/** Processes that share buckets on a server, with clocks that differ, and processes that are killed. */
+/** Processes that share buckets on a server, with clocks that differ, and killed processes. */
 
 import { Repository } from "@zae-limiter/limiter/index.ts";
 import { builtSources } from "@zae-limiter/test-support/build.ts";
