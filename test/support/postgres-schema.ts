@@ -22,7 +22,8 @@ export interface TestSchema {
 /** Creates a schema with the tables and functions of this release. */
 export async function newSchema(url: string): Promise<TestSchema> {
   const { schema } = ownSchema(url);
-  const connect = () => AddressConnection.open(url, { place: "postgres://test", schema }, 5000);
+  const connect = () =>
+    AddressConnection.open(url, { place: "postgres://test", schema }, SOON.timeoutMs);
   const connection = await connect();
   await migratePostgres(connection, SOON);
   const drop = async () => {

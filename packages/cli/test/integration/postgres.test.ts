@@ -10,7 +10,7 @@ describePostgres("the command line", (server) => {
   const { schema, url } = ownSchema(server);
   afterAll(async () => {
     const at = { place: "postgres://test", schema };
-    const connection = await AddressConnection.open(server, at, 5000);
+    const connection = await AddressConnection.open(server, at, 20_000);
     await connection.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`, [], { timeoutMs: 20_000 });
     await connection.close();
   });
@@ -33,7 +33,7 @@ describePostgres("the command line", (server) => {
   });
 
   it("limits, acquires, usage, audit and namespaces work as elsewhere", async () => {
-    expect((await run("system", "set-limits", "-l", "rpm:5")).code).toBe(0);
+    expect((await run("system", "set-limits", "-l", "rpm:5/day")).code).toBe(0);
     expect((await run("entity", "create", "key-1")).code).toBe(0);
     expect((await run("acquire", "key-1", "gpt-4", "-c", "rpm=2")).code).toBe(0);
     expect((await run("acquire", "key-1", "gpt-4", "-c", "rpm=4")).code).toBe(3);

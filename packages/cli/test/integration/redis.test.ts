@@ -20,7 +20,7 @@ describeRedis("the command line", (server) => {
   }
 
   it("limits, acquires, usage, audit and namespaces work as elsewhere", async () => {
-    expect((await run("system", "set-limits", "-l", "rpm:5")).code).toBe(0);
+    expect((await run("system", "set-limits", "-l", "rpm:5/day")).code).toBe(0);
     expect((await run("entity", "create", "key-1")).code).toBe(0);
     expect((await run("acquire", "key-1", "gpt-4", "-c", "rpm=2")).code).toBe(0);
     expect((await run("acquire", "key-1", "gpt-4", "-c", "rpm=4")).code).toBe(3);

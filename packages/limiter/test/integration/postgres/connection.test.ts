@@ -10,12 +10,17 @@ import pg from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
 const AT = { place: "postgres://127.0.0.1/postgres", schema: "zae_limiter" };
-const SOON = { timeoutMs: 5000 };
+/** As long as a busy machine may take. */
+const SOON = { timeoutMs: 20_000 };
+/** Longer than a busy machine takes to stop a server. */
+const LONG = { timeoutMs: 50_000 };
+/** Longer than any of these tests. */
+const ENDLESS = "SELECT pg_sleep(60)";
 
 describePostgres("connections", (url) => {
   let own: AddressConnection;
   beforeAll(async () => {
-    own = await AddressConnection.open(url, AT, 5000);
+    own = await AddressConnection.open(url, AT, SOON.timeoutMs);
   });
   afterAll(() => own.close());
 
@@ -37,7 +42,7 @@ describePostgres("connections", (url) => {
 
   it("a refused statement leaves the connection in use", async () => {
     const pid = async () => (await own.query("SELECT pg_backend_pid()::text AS p", [], SOON))[0];
-    const alone = await AddressConnection.open(url, AT, 5000);
+    const alone = await AddressConnection.open(url, AT, SOON.timeoutMs);
     const first = await alone.query("SELECT pg_backend_pid()::text AS p", [], SOON);
     await expect(alone.query("SELECT 1 / 0", [], SOON)).rejects.toThrow(/22012/);
     expect(await alone.query("SELECT pg_backend_pid()::text AS p", [], SOON)).toEqual(first);
@@ -46,10 +51,10 @@ describePostgres("connections", (url) => {
   });
 
   it("a deadline ends the call, and its connection is not used again", async () => {
-    const alone = await AddressConnection.open(url, AT, 5000);
+    const alone = await AddressConnection.open(url, AT, SOON.timeoutMs);
     // Its connection is there: what ends at the deadline is the call, not the connecting.
     await alone.query("SELECT 1", [], SOON);
-    const late = alone.query("SELECT pg_sleep(2)", [], { timeoutMs: 30 });
+    const late = alone.query(ENDLESS, [], { timeoutMs: 30 });
     await expect(late).rejects.toMatchObject({ reason: "timeout", nothingWritten: false });
     expect(await alone.query("SELECT 'next' AS t", [], SOON)).toEqual([{ t: "next" }]);
     await alone.close();
@@ -57,7 +62,7 @@ describePostgres("connections", (url) => {
   });
 
   it("a call that got no connection in time wrote nothing", async () => {
-    const alone = await AddressConnection.open(url, AT, 5000);
+    const alone = await AddressConnection.open(url, AT, SOON.timeoutMs);
     const busy = Array.from({ length: 4 }, () => alone.query("SELECT pg_sleep(0.3)", [], SOON));
     const late = alone.query("SELECT 1", [], { timeoutMs: 20 });
     await expect(late).rejects.toMatchObject({ reason: "timeout", nothingWritten: true });
@@ -67,7 +72,7 @@ describePostgres("connections", (url) => {
 
   it("a wrong password is refused, and no error shows one", async () => {
     const wrong = url.replace(POSTGRES_PASSWORD, "another-secret");
-    const refused = await AddressConnection.open(wrong, AT, 5000);
+    const refused = await AddressConnection.open(wrong, AT, SOON.timeoutMs);
     const error: unknown = await refused.query("SELECT 1", [], SOON).catch((each) => each);
     expect(String(error)).toMatch(/did not accept the user or password/);
     expect(inspect(error, { depth: 9, showHidden: true })).not.toMatch(/another-secret/);
@@ -102,7 +107,7 @@ describePostgres("a server that fails", () => {
   let own: AddressConnection;
   beforeAll(async () => {
     server = await PostgresServer.start();
-    own = await AddressConnection.open(server.url, AT, 1000);
+    own = await AddressConnection.open(server.url, AT, SOON.timeoutMs);
   });
   afterAll(async () => {
     await own.close();
@@ -116,25 +121,32 @@ describePostgres("a server that fails", () => {
     return error as RateLimiterUnavailable;
   }
 
+  /** Waits until the server is about a statement. */
+  async function works(statement: string): Promise<void> {
+    const text = "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query = $1";
+    const found = () => own.query(text, [statement], SOON);
+    await expect.poll(found, { timeout: SOON.timeoutMs }).toHaveLength(1);
+  }
+
   it("stopped, it wrote nothing; started again, it is used again", async () => {
     await own.query("SELECT 1", [], SOON);
     await server.stop();
-    expect(await failure("SELECT 1", 1000)).toMatchObject({ nothingWritten: true });
+    expect(await failure("SELECT 1", SOON.timeoutMs)).toMatchObject({ nothingWritten: true });
     await server.start();
     expect(await own.query("SELECT 'again' AS t", [], SOON)).toEqual([{ t: "again" }]);
   });
 
   it("stopped while it works, the outcome is unknown", async () => {
-    const working = failure("SELECT pg_sleep(20)", 10_000);
-    await own.query("SELECT pg_sleep(0.05)", [], SOON);
+    const working = failure(ENDLESS, LONG.timeoutMs);
+    await works(ENDLESS);
     await server.stop();
     expect(await working).toMatchObject({ reason: "server", nothingWritten: false });
     await server.start();
   });
 
   it("killed while it works, the outcome is unknown", async () => {
-    const working = failure("SELECT pg_sleep(20)", 10_000);
-    await own.query("SELECT pg_sleep(0.05)", [], SOON);
+    const working = failure(ENDLESS, LONG.timeoutMs);
+    await works(ENDLESS);
     await server.kill();
     expect(await working).toMatchObject({ reason: "network", nothingWritten: false });
     await server.start();

@@ -113,7 +113,7 @@ describePostgres("failures", () => {
 
   /** Waits until the server has written by itself what it had answered; it takes about 0.6 s. */
   async function onDisk(): Promise<void> {
-    const connection = await AddressConnection.open(server.url, AT, 5000);
+    const connection = await AddressConnection.open(server.url, AT, SOON.timeoutMs);
     const [now] = await connection.query(
       "SELECT pg_current_wal_insert_lsn()::text AS at",
       [],
@@ -216,7 +216,7 @@ describePostgres("failures", () => {
 
   it("connections that an administrator ends are made again", async () => {
     const limiter = await open("ended");
-    const connection = await AddressConnection.open(server.url, AT, 5000);
+    const connection = await AddressConnection.open(server.url, AT, SOON.timeoutMs);
     const end = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
       WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'`;
     await connection.query(end, [], SOON);

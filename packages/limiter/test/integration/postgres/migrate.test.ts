@@ -38,7 +38,7 @@ describePostgres("migrations", (url) => {
 
   async function connect(schema: string, address = url): Promise<AddressConnection> {
     const at = { place: "postgres://here/db", schema };
-    const connection = await AddressConnection.open(address, at, 5000);
+    const connection = await AddressConnection.open(address, at, SOON.timeoutMs);
     cleaning.push(() => connection.close());
     return connection;
   }

@@ -10,9 +10,11 @@ import { expect } from "vitest";
 
 const ACQUIRES = 10_000;
 const KEYS = 100;
+/** All of them, on a machine that has much else to do. */
+const LONG = { timeout: 600_000 };
 
 describePostgres("a pooler", (server) => {
-  itUnless(NIGHTLY_ONLY)("10,000 acquires through pgbouncer have no error", async () => {
+  itUnless(NIGHTLY_ONLY)("10,000 acquires through pgbouncer have no error", LONG, async () => {
     await using pooler = await startPgbouncer(server);
     const { url } = ownSchema(pooler.url);
     await Repository.migrate(url);
