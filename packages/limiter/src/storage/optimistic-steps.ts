@@ -95,9 +95,9 @@ export class OptimisticSteps implements StepTable<ListedRows> {
 
   async peek<Result>(
     work: (rows: ListedRows) => Result,
-    { timeoutMs, keys = [] }: StepOptions<Result>,
+    { timeoutMs, keys = [], along = [] }: StepOptions<Result>,
   ): Promise<Result> {
-    return this.#run(work, new StepCells(), keys, this.#deadline(timeoutMs), 1);
+    return this.#run(work, new StepCells(), [...keys, ...along], this.#deadline(timeoutMs), 1);
   }
 
   page(range: PageRange): Promise<readonly Item[]> {
@@ -132,13 +132,14 @@ export class OptimisticSteps implements StepTable<ListedRows> {
   /** Runs the work and commits it, again and again while other clients change its cells. */
   async #attempt<Result>(
     work: (rows: ListedRows) => Result,
-    { keys = [], once }: StepOptions<Result>,
+    { keys = [], along = [], once }: StepOptions<Result>,
     deadline: Deadline,
   ): Promise<Result> {
     const token = once?.token;
+    const first = [...keys, ...along];
     for (let attempt = 1; ; attempt += 1) {
       const cells = new StepCells();
-      const result = await this.#run(work, cells, keys, deadline, attempt);
+      const result = await this.#run(work, cells, first, deadline, attempt);
       const { reads, writes } = cells.outcome(once !== undefined);
       if (writes.length === 0 && once === undefined) return result;
       // Conditions that fail now may fail because the work was done before.
@@ -164,7 +165,8 @@ export class OptimisticSteps implements StepTable<ListedRows> {
     attempt: number,
   ): Promise<Result> {
     this.#refuseClosed();
-    if (keys.length > 0) await this.#read(keys, cells, deadline, attempt);
+    const first = cells.unread(keys);
+    if (first.length > 0) await this.#read(first, cells, deadline, attempt);
     for (let reads = 0; ; reads += 1) {
       invariant(reads < READS_MAX, "a step asks for other rows each time it runs");
       try {

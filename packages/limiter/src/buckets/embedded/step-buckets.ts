@@ -104,6 +104,8 @@ export interface StepBucketsOptions {
   readonly countUsage: CountUsage;
   readonly recordedLink: (entityId: string) => Link;
   readonly wasDeleted: (entityId: string) => boolean;
+  /** Rows that a bucket is created by; absent where most steps find their buckets. */
+  readonly recordKeys?: ((entityId: string) => readonly Key[]) | undefined;
   /** The multiplier by which times to live are kept, for a server that decides warm calls. */
   readonly warmTtlMultiplier?: number | undefined;
 }
@@ -117,6 +119,7 @@ export class StepBuckets implements BucketTable {
   readonly #running: RunningStep;
   readonly #countUsage: CountUsage;
   readonly #sweepClock: SweepClock;
+  readonly #recordKeys: StepBucketsOptions["recordKeys"];
   readonly #warmTtlMultiplier: number | undefined;
   #stepCount = 0;
 
@@ -129,6 +132,7 @@ export class StepBuckets implements BucketTable {
     this.#running = options.running;
     this.#countUsage = options.countUsage;
     this.#sweepClock = new SweepClock(options.clock);
+    this.#recordKeys = options.recordKeys;
     this.#warmTtlMultiplier = options.warmTtlMultiplier;
   }
 
@@ -228,9 +232,9 @@ export class StepBuckets implements BucketTable {
     first: readonly BucketId[] = [],
     token?: string,
   ): Promise<T> {
-    const keys = first.map(({ entityId, resource }) => this.#keyOf(entityId, resource));
     const once = token === undefined ? undefined : { token, repeated: undefined as T };
-    const result = await this.#running.step(this.#steps, work, { timeoutMs, keys, once });
+    const options = { timeoutMs, once, ...this.#rowsOf(first) };
+    const result = await this.#running.step(this.#steps, work, options);
     this.#stepCount += 1;
     // Not awaited: the step is done, and neither the time nor an error of a sweep is its caller's.
     if (this.#stepCount % STEPS_PER_SWEEP === 0) void this.#sweep().catch(() => undefined);
@@ -242,9 +246,17 @@ export class StepBuckets implements BucketTable {
     timeoutMs: number | undefined,
     first: readonly BucketId[] = [],
   ): Promise<T> {
-    const keys = first.map(({ entityId, resource }) => this.#keyOf(entityId, resource));
-    const options = { timeoutMs, keys };
+    const options = { timeoutMs, ...this.#rowsOf(first) };
     return this.#steps.peek((rows) => this.#running.during(rows, work), options);
+  }
+
+  /** Returns the rows of buckets, and the records that they would be created by. */
+  #rowsOf(first: readonly BucketId[]): Required<Pick<StepOptions<unknown>, "keys" | "along">> {
+    const recordKeys = this.#recordKeys ?? (() => []);
+    return {
+      keys: first.map((bucket) => this.keyOf(bucket)),
+      along: first.flatMap(({ entityId }) => recordKeys(entityId)),
+    };
   }
 
   /** Removes buckets whose time is over, once their usage is counted. */

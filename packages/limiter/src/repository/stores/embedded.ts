@@ -34,14 +34,20 @@ export function recordsIn(
   read: (key: Key, along: readonly Key[]) => Item | undefined,
   namespaceId: string,
 ) {
+  const recordKeys = (entityId: string): readonly [Key, Key] => [
+    namespaceIdKey(namespaceId),
+    entityKey(namespaceId, entityId),
+  ];
   return {
+    /** Returns the keys of what `recordedLink` reads. */
+    recordKeys,
     /**
      * Returns the parent of an entity. A bucket is created only after this, so a namespace that was
      * deleted is refused here: nothing would ever remove its bucket.
      */
     recordedLink: (entityId: string) => {
-      const entity = entityKey(namespaceId, entityId);
-      refuseInactive(namespaceId, read(namespaceIdKey(namespaceId), [entity]));
+      const [namespace, entity] = recordKeys(entityId);
+      refuseInactive(namespaceId, read(namespace, [entity]));
       return linkInRecord(read(entity, []));
     },
     /** Returns whether an entity or its namespace was deleted. */

@@ -43,10 +43,14 @@ export function openItemTable(
     ...countingParts(store, shared, options),
     scannable: undefined,
     openBuckets: ({ namespaceId }, bucketOptions) => {
-      const records = recordsIn((key, along) => running.rows.get(key, along), namespaceId);
+      const { recordKeys, ...records } = recordsIn(
+        (key, along) => running.rows.get(key, along),
+        namespaceId,
+      );
       const place = { steps, running, namespaceId, clock, items, countUsage };
-      const warmTtlMultiplier = warm && bucketOptions.ttlMultiplier;
-      const buckets = new StepBuckets({ ...place, ...records, warmTtlMultiplier });
+      // With warm calls most steps are for a bucket that is not there yet.
+      const ofWarm = warm && { recordKeys, warmTtlMultiplier: bucketOptions.ttlMultiplier };
+      const buckets = new StepBuckets({ ...place, ...records, ...ofWarm });
       const embedded = new EmbeddedBucketStore(buckets, { clock, random, ...bucketOptions });
       if (warm === undefined) return embedded;
       return new RemoteBucketStore({

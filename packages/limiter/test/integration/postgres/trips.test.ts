@@ -103,6 +103,22 @@ describePostgres("the cost", (url) => {
     await repo.close();
   });
 
+  it("the first acquire of a bucket is five requests, with a parent seven", async () => {
+    const counted = await Counted.open(schema.connection, "first");
+    const { limiter, repo } = counted;
+    await repo.limits.setSystem(LIMITS);
+    await repo.entities.create({ id: "team" });
+    await repo.entities.create({ id: "key", parentId: "team", cascade: true });
+    const call = { entityId: "other", resource: RESOURCE, consume: CONSUME };
+    await limiter.acquire(call);
+    // Limits and link at once; not warm; rows with records; commit.
+    const first = () => limiter.acquire({ ...call, entityId: "alone" });
+    expect(await counted.tripsOf(first)).toBe(5);
+    const chain = () => limiter.acquire({ ...call, entityId: "key" });
+    expect(await counted.tripsOf(chain)).toBe(7);
+    await repo.close();
+  });
+
   it("totals, parts of other entities and adjustments of one bucket are one round trip", async () => {
     const counted = await Counted.open(schema.connection, "totals");
     const { limiter, repo } = counted;
