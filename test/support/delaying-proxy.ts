@@ -27,7 +27,8 @@ export async function delayingProxy(
       from.on("data", (bytes) => setTimeout(() => to.write(bytes), delayMs));
       from.on("close", () => {
         sockets.delete(from);
-        to.destroy();
+        // After the last bytes, which are still on their way.
+        setTimeout(() => to.destroySoon(), delayMs);
       });
       from.on("error", () => to.destroy());
     }
