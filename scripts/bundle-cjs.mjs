@@ -39,7 +39,7 @@ async function closure(starts, references) {
 const beside = (path, other) => relative(dist, join(dist, dirname(path), other));
 
 async function converted(text) {
-  const { code } = await transform(text.replace(OWN_REQUIRE, ""), {
+  const transformed = await transform(text.replace(OWN_REQUIRE, ""), {
     format: "cjs",
     platform: "node",
     target: "node20",
@@ -49,6 +49,8 @@ async function converted(text) {
     define: { "import.meta.url": "importMetaUrl" },
     legalComments: "none",
   });
+  // Tools that look for the list of exports look at the beginning of a line.
+  const code = transformed.code.replace(";__export(", ";\n__export(");
   return code.includes("importMetaUrl") ? `${URL_OF_FILE}${code}` : code;
 }
 
