@@ -49,7 +49,7 @@ async function converted(text) {
     define: { "import.meta.url": "importMetaUrl" },
     legalComments: "none",
   });
-  // Tools that look for the list of exports look at the beginning of a line.
+  // Checkers of types find the list of exports at the beginning of a line only.
   const code = transformed.code.replace(";__export(", ";\n__export(");
   return code.includes("importMetaUrl") ? `${URL_OF_FILE}${code}` : code;
 }

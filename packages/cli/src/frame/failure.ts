@@ -12,6 +12,7 @@ import {
   ZaeLimiterError,
 } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { RateLimitExceeded } from "@zae-limiter/limiter/domain/errors/rate-limit-exceeded.ts";
+import { TOTAL } from "@zae-limiter/limiter/domain/names.ts";
 import type { StoreOptions } from "../store/store-options.ts";
 import { Interrupted } from "../terminal/interruption.ts";
 import { visible } from "../terminal/visible.ts";
@@ -71,7 +72,10 @@ function advised(error: ZaeLimiterError, options: StoreOptions): string {
     return `${error.message}. Show it with: ${command}`;
   }
   if (error instanceof ValidationError && error.reason.startsWith(NO_LIMITS)) {
-    const command = namespaceHint(["system", "set-limits", "-l", "rpm:100"], options);
+    // A total has no limits of the system.
+    const isTotal = String(error.value).endsWith(`/${TOTAL}`);
+    const level = isTotal ? ["resource", "set-limits", TOTAL] : ["system", "set-limits"];
+    const command = namespaceHint([...level, "-l", "rpm:100"], options);
     // The part after the semicolon is for programs.
     const [problem = ""] = error.reason.split(";");
     return `${capital(problem)}. Set some with: ${command}`;

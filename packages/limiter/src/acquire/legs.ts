@@ -302,7 +302,7 @@ export class Legs {
         "limits",
         `${entityId}/${resource}`,
         `${NO_LIMITS} for entity "${entityId}" and resource "${resource}" at any ` +
-          "level; store some, for example with repository.limits.setSystem(['rpm:100'])",
+          `level; store some, for example with repository.limits.${howToStore(resource)}`,
       );
     }
     const limits = own?.limits ?? [];
@@ -337,6 +337,11 @@ export class Legs {
 
 function walkOf(call: CallLegs, target: ConsumeTarget, part: number): Walk {
   return { call, target, part, chain: [], next: undefined, own: undefined, totals: [] };
+}
+
+/** Returns how to store limits for a resource: a total has none of the system. */
+function howToStore(resource: string): string {
+  return resource === TOTAL ? "setResource('@all', ['rpm:100'])" : "setSystem(['rpm:100'])";
 }
 
 /** Whether a call names the total of an entity itself; it then consumes only what it says. */

@@ -214,6 +214,17 @@ describe("peek", () => {
         "Set some with: zae-limiter system set-limits -l rpm:100\n",
     );
   });
+
+  test("peek of a total without limits names a command after which it has some", async () => {
+    const { run } = store.namespace();
+    await run("entity", "create", "key-1");
+    const { code, err } = await run("peek", "key-1", "@all");
+    expect(code).toBe(1);
+    const [, command = ""] = /Set some with: zae-limiter (.+)\n/.exec(err) ?? [];
+    expect(command).toBe("resource set-limits @all -l rpm:100");
+    await run(...command.split(" "));
+    expect(await run("peek", "key-1", "@all")).toMatchObject({ code: 0, err: "" });
+  });
 });
 
 describe("watch", () => {
