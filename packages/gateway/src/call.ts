@@ -7,6 +7,7 @@ import {
   RateLimiterUnavailable,
   ResourceDisabled,
 } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import { ModelNotPriced } from "@zae-limiter/limiter/domain/errors/model-not-priced.ts";
 import { MeteredCall } from "@zae-limiter/limiter/llm/metered-call.ts";
 import type { Metering } from "@zae-limiter/limiter/llm/metering.ts";
 import type { AccessEntry } from "./access-log.ts";
@@ -18,7 +19,7 @@ import { clientKey, type HeaderList, limitHeaders } from "./headers.ts";
 import type { FoundKey } from "./key-lookup.ts";
 import { modelNameProblem } from "./models/model-names.ts";
 import type { IsAllowed, Models, ResolvedModel } from "./models/models.ts";
-import { type ReadCall, readCall, requestOnly } from "./read-call.ts";
+import { capOutput, type ReadCall, readCall, requestOnly } from "./read-call.ts";
 import type { ReadingOn } from "./reading-on.ts";
 import { dropRest, hasUnreadBody, type OpenBody, type RequestBodies } from "./request-body.ts";
 import { type Route, routeOf, URL_LENGTH_MAX } from "./routes.ts";
@@ -178,6 +179,10 @@ async function granted(
   }
   const model = resolved(exchange, call.model, call.deployment);
   const metered = await begin(exchange, key, call, model);
+  const { outputMax } = metered;
+  if (outputMax !== undefined && call.format !== undefined) {
+    capOutput(call.format, body, outputMax);
+  }
   // It would stay in memory until the answer ends.
   call.facts.prompt = undefined;
   return { key, route, call, model, metered };
@@ -283,6 +288,7 @@ function report({ setup, left }: Exchange, reason: unknown): string | undefined 
     return reason.violations.map(({ limitName }) => limitName).join(",");
   }
   if (reason instanceof ResourceDisabled) return "disabled";
+  if (reason instanceof ModelNotPriced) return "model_not_priced";
   if (reason instanceof Refused) {
     if (reason.status < 500) setup.onRefused(reason.code);
     return reason.code;

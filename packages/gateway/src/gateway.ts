@@ -51,6 +51,8 @@ export interface GatewayOptions {
   readonly passesUncounted: boolean;
   /** How much output money reserves before it is known. */
   readonly reserveMoney: "learned" | "max";
+  /** Whether the bound of the output is lowered to what a budget still pays for. */
+  readonly capOutput: boolean;
   /** Whether `/v1/usage` has the limits of ancestors too; not by default. */
   readonly showAncestors?: boolean | undefined;
   /** Plain answers that are read on at a time after their clients have left. */
@@ -121,6 +123,7 @@ export class Gateway {
           prices: upstreams.flatMap(({ prices }) => prices),
           unpriced: options.unpriced,
           reserveMoney: options.reserveMoney,
+          capOutput: options.capOutput,
         }),
         !options.passesUncounted,
       ),

@@ -9,6 +9,7 @@ import {
 } from "@zae-limiter/limiter/llm/call.ts";
 import { anyFormat, type Format } from "@zae-limiter/limiter/llm/formats/format.ts";
 import type { LlmCall } from "@zae-limiter/limiter/llm/options.ts";
+import { withOutputMax } from "@zae-limiter/limiter/llm/output-cap.ts";
 import type { Fields } from "@zae-limiter/limiter/llm/usage.ts";
 import { Refused } from "./answers.ts";
 import { readFields, readFieldsIfAny, textOf } from "./json-body.ts";
@@ -66,6 +67,11 @@ export function readCall(
     asksForStream,
     hidesUsage: asking !== undefined,
   };
+}
+
+/** Lowers the bound of the output in a body that was read, to this in one choice. */
+export function capOutput(format: Format, body: OpenBody, most: number): void {
+  replace(body, withOutputMax(format, readFields(Buffer.from(body.text ?? "")), most));
 }
 
 /** Reads a request to a path that the operator has opened; its body may be anything. */

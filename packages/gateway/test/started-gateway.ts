@@ -45,6 +45,7 @@ export function startGateway(
     unpriced: "refuse",
     passesUncounted: false,
     reserveMoney: "learned",
+    capOutput: false,
     readOnMax: 10,
     tell: () => {},
     ...options,

@@ -122,6 +122,18 @@ test("money reserves the most output when told to, and tokens do not", async () 
   expect(await spent()).toBe(22 + 8 + 100);
 });
 
+test("a budget lowers the bound of the output that is sent, when told to", async () => {
+  // 20 for the input, and 300 tokens of output.
+  await stage.limiter.repository.limits.setEntity("team-a", ["rpm:1000", "usd:$0.00302/hour"]);
+  await stage.restart({ capOutput: true });
+  stage.upstream.replyWith(json(answer));
+  const call = { ...asked, max_tokens: 5000, seed: 1 };
+  expect((await stage.ask(CHAT, call)).status).toBe(200);
+  const [sent] = stage.upstream.arrived;
+  expect(sent?.body).toEqual({ ...call, max_tokens: 300 });
+  expect(await spent()).toBe(COST);
+});
+
 test("a background response is settled by the price it was granted with", async () => {
   const queued = { ...responsesAnswer, status: "queued", output: [], usage: null };
   stage.upstream.replyWith(json(queued));

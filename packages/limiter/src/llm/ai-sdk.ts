@@ -82,7 +82,8 @@ export function rateLimitMiddleware(
     specificationVersion: "v3",
     async wrapGenerate({ doGenerate, params, model }) {
       const metered = await begin(metering, params, model, false);
-      const result = await attempt(metered, params, doGenerate, () => metered.chargeMost());
+      const call = capped(metered, doGenerate, "doGenerate", { params, model });
+      const result = await attempt(metered, params, call, () => metered.chargeMost());
       const { usage, content } = fieldsOf(result);
       metered.seeUsage(aiSdkUsage(usage, model.provider), true);
       metered.seeText(textIn(content));
@@ -91,7 +92,8 @@ export function rateLimitMiddleware(
     },
     async wrapStream({ doStream, params, model }) {
       const metered = await begin(metering, params, model, true);
-      const result = await attempt(metered, params, doStream, () => metered.breakOff());
+      const call = capped(metered, doStream, "doStream", { params, model });
+      const result = await attempt(metered, params, call, () => metered.breakOff());
       return { ...result, stream: meteredParts(result.stream, metered, model.provider) };
     },
   };
@@ -116,6 +118,18 @@ async function begin(
   });
   if (granted instanceof MeteredCall) return granted;
   throw refusalError(granted, metering.options.onRefused === "response");
+}
+
+/** Returns the call of the model, with the bound of its output that a budget has lowered. */
+function capped<R>(
+  { outputMax: maxOutputTokens }: MeteredCall,
+  call: () => PromiseLike<R>,
+  method: "doGenerate" | "doStream",
+  { params, model }: Wrapped,
+): () => PromiseLike<R> {
+  if (maxOutputTokens === undefined) return call;
+  const methods = model as AiSdkModel & Record<typeof method, (given: object) => PromiseLike<R>>;
+  return () => methods[method]({ ...params, maxOutputTokens });
 }
 
 /** Returns whether the text of the answer may say less than is billed. */

@@ -22,6 +22,8 @@ export interface CallFacts {
   readonly outputMax: number | undefined;
   /** The most output that the model can have in one choice, where the operator states it. */
   modelOutputMax?: number | undefined;
+  /** The part of the output that the request sets apart for thinking. Default 0. */
+  readonly thinkingTokens?: number | undefined;
   /** How many answers to one prompt are asked for. Default 1. */
   readonly choices?: number | undefined;
   /** The text says less than is billed: reasoning is hidden, or input is stored elsewhere. */
@@ -76,6 +78,7 @@ export function readFacts(
     hasOutput: format.hasOutput,
     outputMax: outputMaxOf(format, body, choices),
     modelOutputMax: undefined,
+    thinkingTokens: countOf(fieldsOf(body["thinking"])["budget_tokens"]),
     choices,
     hasHiddenParts: hasHiddenParts(format, body, call.model),
     isBackground: body["background"] === true && format.pendingIdOf !== undefined,

@@ -9,7 +9,9 @@ import { MeteredCall } from "./metered-call.ts";
 import { Metering, type NotGranted } from "./metering.ts";
 import { observedStream } from "./observed-stream.ts";
 import { checkLlmOptions, type LlmOptions } from "./options.ts";
+import { withOutputMax } from "./output-cap.ts";
 import { refusalAnswer } from "./refusal-answer.ts";
+import { parsedObject } from "./usage.ts";
 
 type Input = Parameters<typeof fetch>[0];
 type Init = NonNullable<Parameters<typeof fetch>[1]>;
@@ -94,7 +96,8 @@ export function anthropicMiddleware(
   return async function limitedRequest(request, next) {
     const { url, method = "GET", headers, body, signal } = request;
     const seen = await requestOf(url, { method, headers, body, signal } as Init);
-    return limitedCall(metering, seen, () => next(request));
+    const send: Send = (sent) => next(sent === seen.body ? request : { ...request, body: sent });
+    return limitedCall(metering, seen, send);
   };
 }
 
@@ -116,7 +119,7 @@ async function limitedCall(
   }
   let response: Response;
   try {
-    response = await send(call.body);
+    response = await send(bodyToSend(call, metered));
   } catch (error) {
     if (!isAborted()) await metered.fail({ error });
     else if (call.facts.call.stream) await metered.breakOff();
@@ -126,6 +129,13 @@ async function limitedCall(
   return response.ok
     ? meteredResponse(response, call, metered, signal)
     : failedResponse(response, call, metered);
+}
+
+/** Returns the body to send, with the bound of the output that a budget has lowered. */
+function bodyToSend({ body, format }: HttpCall, { outputMax }: MeteredCall): string | undefined {
+  const fields = outputMax === undefined ? undefined : parsedObject(body ?? "");
+  if (format === undefined || outputMax === undefined || fields === undefined) return body;
+  return JSON.stringify(withOutputMax(format, fields, outputMax));
 }
 
 async function meteredResponse(

@@ -15,6 +15,7 @@ import type { Price } from "../domain/price.ts";
 import { amountsOf, tokensOff } from "./amounts.ts";
 import type { CallFacts } from "./call.ts";
 import type { CheckedLlmOptions, LlmFailure } from "./options.ts";
+import { mostOutput } from "./output-cap.ts";
 import { bytesOfTokens, tokensByBytes, tokensOf } from "./prompt-size.ts";
 import { type KnownUsage, NO_USAGE, totalOf, type Usage } from "./usage.ts";
 
@@ -42,9 +43,6 @@ export interface CallHost {
 /** How often a stream corrects money at most, in milliseconds. */
 const MONEY_FLUSH_MS = 1000;
 
-/** The most output of a call where neither the request nor the operator bounds it, in tokens. */
-const OUTPUT_MAX = 16_384;
-
 export class MeteredCall {
   /** The usage that the lease began with. */
   readonly estimate: Usage;
@@ -53,6 +51,8 @@ export class MeteredCall {
   readonly #lease: Lease;
   /** The price of the model as it was when the call was granted. */
   readonly price: Price | undefined;
+  /** The output that budgets pay for, over all choices, where it is less than the request's. */
+  readonly #outputCap: number | undefined;
   /** How many tokens a stream may be off; fewer where they cost much of a budget. */
   readonly #flushEvery: number;
   #flushedMs = Number.NEGATIVE_INFINITY;
@@ -82,12 +82,14 @@ export class MeteredCall {
     lease: Lease,
     estimate: Usage,
     price: Price | undefined,
+    outputCap?: number,
   ) {
     this.#host = host;
     this.#target = target;
     this.#lease = lease;
     this.estimate = estimate;
     this.price = price;
+    this.#outputCap = outputCap;
     this.#flushEvery = tokensOff(host.options, lease.statuses, price);
     this.#heldTokens = this.#weightOf(estimate);
   }
@@ -103,6 +105,12 @@ export class MeteredCall {
   /** Whether the store could not answer, and the call passes uncounted. */
   get isDegraded(): boolean {
     return this.#lease.degraded;
+  }
+
+  /** The bound of the output in one choice to send in place of the request's, if any. */
+  get outputMax(): number | undefined {
+    if (this.#outputCap === undefined) return undefined;
+    return Math.max(1, Math.floor(this.#outputCap / (this.#target.facts.choices ?? 1)));
   }
 
   /** The usage that the lease ended with; `undefined` while it is open. */
@@ -248,13 +256,12 @@ export class MeteredCall {
 
   /** Returns the most that the call can have used. */
   #most(): Usage {
-    const { hasOutput, outputMax, modelOutputMax, choices = 1 } = this.#target.facts;
+    const { facts } = this.#target;
     const shown = this.#shown();
-    if (this.#isFinal || !hasOutput) {
+    if (this.#isFinal || !facts.hasOutput) {
       return { ...this.#input(), output: shown, outputParts: this.#known.outputParts };
     }
-    const most = outputMax ?? (modelOutputMax ?? OUTPUT_MAX) * choices;
-    return this.#withRest(Math.max(most, shown));
+    return this.#withRest(Math.max(this.#outputCap ?? mostOutput(facts), shown));
   }
 
   /** Returns usage with an output, of which the estimate may be more. */

@@ -21,6 +21,7 @@ import { amountsOf } from "./amounts.ts";
 import type { CallFacts } from "./call.ts";
 import { type CallHost, type CallTarget, MeteredCall } from "./metered-call.ts";
 import type { CheckedLlmOptions } from "./options.ts";
+import { affordableOutput, leastOutput, mostOutput, outputCap } from "./output-cap.ts";
 import { OutputEstimate } from "./output-estimate.ts";
 import { Pricing, warnUnpriced } from "./pricing.ts";
 import { estimateInput } from "./prompt-size.ts";
@@ -116,10 +117,11 @@ export class Metering implements CallHost {
    * refusal or a wait: it is cut to what is left. Other calls may consume that at the same time.
    */
   async #acquire(target: CallTarget): Promise<MeteredCall | Refusal> {
-    const { reserve, maxWaitSeconds } = this.options;
+    const { reserve, capOutput, maxWaitSeconds } = this.options;
     let usage = this.#estimate(target);
     let price = this.#priceOf(target);
-    let waitSeconds = reserve === "learned" && usage.output > 0 ? 0 : maxWaitSeconds;
+    const isCut = (reserve === "learned" || capOutput) && usage.output > 0;
+    let waitSeconds = isCut ? 0 : maxWaitSeconds;
     for (let attempt = 1; ; attempt += 1) {
       const decision = await this.#tryAcquire(target, usage, price, waitSeconds);
       if (await this.#readsPrices(decision)) {
@@ -127,11 +129,14 @@ export class Metering implements CallHost {
         continue;
       }
       if (decision.granted) return this.#metered(decision.lease, target, usage, price);
-      const output = this.#outputLeft(decision, usage);
+      const cut = this.#cut(decision, target.facts, usage, price);
       const hasWaited = waitSeconds > 0 && !decision.neverFits;
-      const isSame = output === usage.output && waitSeconds === maxWaitSeconds;
+      const isSame =
+        cut.output === usage.output &&
+        cut.moneyOutput === usage.moneyOutput &&
+        waitSeconds === maxWaitSeconds;
       if (attempt === ATTEMPTS_MAX || hasWaited || isSame) return decision;
-      usage = { ...usage, output };
+      usage = cut;
       waitSeconds = maxWaitSeconds;
     }
   }
@@ -204,7 +209,33 @@ export class Metering implements CallHost {
     const kept = { entityId, resource, facts: withoutPrompt(facts) };
     const isBilled = facts.isBilled ?? facts.prompt !== undefined;
     if (price === undefined && isBilled) await this.#checkPriced(lease, facts.call.model);
-    return new MeteredCall(this, kept, lease, estimate, price);
+    return new MeteredCall(
+      this,
+      kept,
+      lease,
+      estimate,
+      price,
+      this.#capOf(lease, facts, estimate, price),
+    );
+  }
+
+  /** Returns the bound of the output that limits in money set to a call, where they are to. */
+  #capOf(
+    { statuses, degraded }: Lease,
+    facts: CallFacts,
+    usage: Usage,
+    price: Price | undefined,
+  ): number | undefined {
+    const isCapped = this.options.capOutput && facts.hasOutput && facts.prompt !== undefined;
+    if (!isCapped || price === undefined || degraded) return undefined;
+    const money = statuses.filter(({ limitName }) => this.#isMoney(limitName));
+    return outputCap(facts, usage, money, price, this.#reservesMost);
+  }
+
+  /** Whether money reserves the most output that a call can have. */
+  get #reservesMost(): boolean {
+    const { reserve, reserveMoney = reserve } = this.options;
+    return reserveMoney === "max";
   }
 
   /** Refuses a call that the store could not count, unless no limit in money applies to it. */
@@ -240,26 +271,54 @@ export class Metering implements CallHost {
   }
 
   #estimate({ entityId, resource, facts }: CallTarget): Usage {
-    const { call, prompt, hasOutput, outputMax, modelOutputMax } = facts;
+    const { call, prompt, hasOutput, outputMax } = facts;
     if (prompt === undefined) return NO_USAGE;
     const input = estimateInput(prompt, call.model, this.options.tokenizer);
     if (!hasOutput) return { input, cached: 0, output: 0 };
     const bucket = { entityId, resource };
     const output = this.#outputs.of(bucket, outputMax);
-    const moneyOutput = this.#moneyOutputs?.of(bucket, outputMax ?? modelOutputMax);
+    const moneyOutput = this.#moneyOutput(bucket, facts, output);
     return { input, cached: 0, output, ...(moneyOutput === undefined ? {} : { moneyOutput }) };
   }
 
+  /** Returns the output that money reserves; `undefined` where it is that of tokens. */
+  #moneyOutput(
+    bucket: { readonly entityId: string; readonly resource: string },
+    facts: CallFacts,
+    output: number,
+  ): number | undefined {
+    const { outputMax, modelOutputMax } = facts;
+    if (!this.options.capOutput) {
+      return this.#moneyOutputs?.of(bucket, outputMax ?? modelOutputMax);
+    }
+    if (this.#reservesMost) return mostOutput(facts);
+    return Math.max(this.#moneyOutputs?.of(bucket, outputMax) ?? output, leastOutput(facts));
+  }
+
   /**
-   * Returns the output to ask for after a refusal. A learned output is cut to what the limits have
-   * left, at least to 1. An output that the operator set is cut only where no bucket could hold it.
-   * Where money is missing it stays, and the call is refused.
+   * Returns the usage to ask for after a refusal. Where money is missing, the output is cut if the
+   * request can be, and is of use when it is cut.
+   */
+  #cut(refusal: Refusal, facts: CallFacts, usage: Usage, price: Price | undefined): Usage {
+    const output = this.#outputLeft(refusal, usage);
+    const money = refusal.violations.filter(({ limitName }) => this.#isMoney(limitName));
+    if (money.length === 0) return { ...usage, output };
+    if (!this.options.capOutput || price === undefined) return usage;
+    const paid = affordableOutput(money, price, usage);
+    if (paid < leastOutput(facts)) return usage;
+    const moneyOutput = Math.min(usage.moneyOutput ?? paid, paid);
+    return { ...usage, output: Math.min(output, moneyOutput), moneyOutput };
+  }
+
+  /**
+   * Returns the output that limits of tokens leave after a refusal. A learned output is cut to what
+   * they have left, at least to 1. One that the operator set is cut only where no bucket could hold
+   * it.
    */
   #outputLeft(refusal: Refusal, { input, output }: Usage): number {
     const { reserve, count } = this.options;
     let left = output;
     for (const { limitName, limit, available, retryAfterSeconds } of refusal.violations) {
-      if (this.#isMoney(limitName)) return output;
       const isTooLarge = retryAfterSeconds === Number.POSITIVE_INFINITY;
       if (reserve !== "learned" && !isTooLarge) continue;
       const most = reserve === "learned" ? available : limit.capacity;
@@ -272,7 +331,7 @@ export class Metering implements CallHost {
 
 /** Returns facts that may stay in memory until the answer ends. */
 function withoutPrompt(facts: CallFacts): CallFacts {
-  const { call, hasOutput, outputMax, modelOutputMax, choices } = facts;
+  const { call, hasOutput, outputMax, modelOutputMax, thinkingTokens, choices } = facts;
   const { hasHiddenParts, isBackground, host, provider } = facts;
   // Written out: V8 reads the fields of a spread object more slowly.
   return {
@@ -283,6 +342,7 @@ function withoutPrompt(facts: CallFacts): CallFacts {
     hasOutput,
     outputMax,
     modelOutputMax,
+    thinkingTokens,
     choices,
     hasHiddenParts,
     isBackground,

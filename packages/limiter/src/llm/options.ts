@@ -7,6 +7,7 @@ import { checkEntityId, checkLimitName } from "../domain/names.ts";
 import {
   ANY,
   checkByTable,
+  FLAG,
   FUNCTION,
   number,
   type OptionTable,
@@ -91,6 +92,11 @@ export interface LlmOptions {
   readonly reserve?: Reserve;
   /** How much output limits in money reserve. Default: as `reserve`. */
   readonly reserveMoney?: Reserve;
+  /**
+   * Whether to lower the bound of the output in the request to what its limits in money still pay
+   * for. A call for which they pay less than 256 tokens is refused. Default `false`.
+   */
+  readonly capOutput?: boolean;
   /** Own prices, after those that the namespace stores and before the shipped ones. */
   readonly prices?: readonly PriceEntry[];
   /**
@@ -125,6 +131,7 @@ export interface CheckedLlmOptions {
   readonly tokenizer: Tokenizer | undefined;
   readonly reserve: Reserve;
   readonly reserveMoney: Reserve | undefined;
+  readonly capOutput: boolean;
   readonly prices: readonly PriceEntry[];
   readonly unpriced: "refuse" | "allow";
   readonly flushEvery: number;
@@ -188,6 +195,7 @@ const OPTIONS = {
   tokenizer: { check: FUNCTION },
   reserve: { check: checkReserve, default: "learned" },
   reserveMoney: { check: checkReserve },
+  capOutput: { check: FLAG, default: false },
   prices: { check: checkPrices, default: [] },
   unpriced: { check: oneOf("refuse", "allow"), default: "refuse" },
   flushEvery: { check: whole(1, TOKENS_MAX), default: 1000 },

@@ -27,6 +27,7 @@ interface ServeOptions extends StoreOptions, UpstreamOptions {
   readonly unpriced: "refuse" | "allow";
   readonly onUnavailable?: "allow" | "block";
   readonly reserveMoney: "learned" | "max";
+  readonly capOutput?: true;
   readonly showAncestors?: true;
   readonly readOn: number;
   readonly accessLog?: string;
@@ -102,6 +103,10 @@ export const gateway = leaf<ServeOptions>({
       text: "reserve money for the output that was learned, or for the most there can be",
       default: "learned",
       choices: ["learned", "max"],
+    },
+    {
+      flags: "--cap-output",
+      text: "lower the longest output that a call asks for to what its budgets still pay for",
     },
     {
       flags: "--show-ancestors",
@@ -188,6 +193,7 @@ async function serve(call: Call<ServeOptions>, signal: AbortSignal) {
     unpriced: options.unpriced,
     passesUncounted: onUnavailable === "allow",
     reserveMoney: options.reserveMoney,
+    capOutput: options.capOutput === true,
     showAncestors: options.showAncestors,
     readOnMax: options.readOn,
     accessLog: log?.log,

@@ -103,6 +103,30 @@ describe("the middleware of the AI SDK", () => {
     expect(left).toEqual({ rpm: 0, tpm: 1000 - 2 * 21 });
   });
 
+  test("a budget lowers the output that the model is asked for", async () => {
+    const prices = [{ model: MODEL, price: { input: "2", output: "10" } }];
+    await limiter.repository.limits.setEntity("team-a", ["usd:$0.01/month UTC"]);
+    const asked: unknown[] = [];
+    const model = wrapped(
+      {
+        doGenerate: async ({ maxOutputTokens }) => {
+          asked.push(maxOutputTokens);
+          return generated;
+        },
+        doStream: async ({ maxOutputTokens }) => {
+          asked.push(maxOutputTokens);
+          return { stream: chunks(["Hi"]) };
+        },
+      },
+      { prices, capOutput: true },
+    );
+    const ask = { model, prompt: "x".repeat(40), maxOutputTokens: 5000 };
+    await generateText(ask);
+    await streamText(ask).text;
+    // 11 tokens of input, 8 from the cache and 10 of output cost 138; the prompt, about 20.
+    expect(asked).toEqual([998, 984]);
+  });
+
   test("a stream is settled by its last part", async () => {
     const result = streamText({ model: wrapped(streaming(chunks(["Hi", " you"]))), prompt: "Hi" });
     expect(await result.text).toBe("Hi you");

@@ -70,6 +70,16 @@ describe.each(Object.entries(WAYS))("%s with the Anthropic client", (_, way) => 
     });
   }
 
+  test("a budget lowers the output that the model is asked for", async () => {
+    upstream.replyWith(json(messagesAnswer));
+    await limiter.repository.limits.setEntity("team-a", ["usd:$0.00302/month UTC"]);
+    const prices = [{ model: MODEL, price: { input: "2", output: "10" } }];
+    const before = upstream.arrived.length;
+    const options = { prices, capOutput: true };
+    await client(options).messages.create({ ...call, max_tokens: 5000 });
+    expect(upstream.arrived[before]?.body).toMatchObject({ max_tokens: 300, messages });
+  });
+
   test("a reader that stops aborts the upstream and keeps the exact input", async () => {
     const events = messagesEvents(["12345678", "1234"], { ends: false });
     upstream.replyWith(stall(events, { named: true }));
