@@ -129,8 +129,10 @@ export type {
 export type { NamespaceRecords } from "./records/namespaces/namespaces.ts";
 export type { PriceOptions, PriceRecords } from "./records/prices.ts";
 export type { UsageConsumer } from "./records/usage/consumers.ts";
+export type { UsagePeriod } from "./records/usage/period-item.ts";
 export type { UsageQuery, UsageRecords, UsageTopQuery } from "./records/usage/usage.ts";
 export type { UsageSnapshot } from "./records/usage/usage-item.ts";
+export type { UsagePeriodsQuery } from "./records/usage/usage-periods.ts";
 export type { UsageSummary } from "./records/usage/usage-sum.ts";
 export type { VersionRecord } from "./records/version-record.ts";
 export type { BackendCapabilities } from "./repository/backend.ts";

@@ -19,6 +19,8 @@ import {
   entityPartition,
   META_SK,
   namespaceOf,
+  PERIOD_INDEX_PREFIX,
+  PERIOD_PREFIX,
   parseBucketKey,
   parseEntityPartition,
   resourcePartition,
@@ -38,7 +40,7 @@ export function standsWhereShown(query: Query & { index: IndexName }, item: Item
   if (index === "GSI1") return isChild(item, partition, sort);
   const [ownPartition, ownSort] =
     (index === "GSI2"
-      ? (bucketOfResource(item) ?? usageOfResource(item))
+      ? (bucketOfResource(item) ?? usageOfResource(item) ?? periodOfResource(item))
       : (bucketOfEntity(item) ?? configOfEntity(item))) ?? [];
   return ownPartition === partition && ownSort === sort;
 }
@@ -77,6 +79,16 @@ function usageOfResource({ PK, SK }: Key): IndexPlace {
   const { namespaceId, entityId } = entity;
   const [resource = "", ...window] = SK.slice(USAGE_PREFIX.length).split("#");
   const sort = `${USAGE_INDEX_PREFIX}${window.join("#")}#${entityId}`;
+  return [resourcePartition(namespaceId, resource), sort];
+}
+
+/** Reads `#PERIOD#{end}#{resource}#{limit}`. */
+function periodOfResource({ PK, SK }: Key): IndexPlace {
+  const entity = SK.startsWith(PERIOD_PREFIX) ? parseEntityPartition(PK) : undefined;
+  if (entity === undefined) return undefined;
+  const { namespaceId, entityId } = entity;
+  const [end, resource = "", limitName] = SK.slice(PERIOD_PREFIX.length).split("#");
+  const sort = `${PERIOD_INDEX_PREFIX}${end}#${limitName}#${entityId}`;
   return [resourcePartition(namespaceId, resource), sort];
 }
 

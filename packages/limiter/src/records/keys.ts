@@ -22,6 +22,10 @@ export const BUCKET_PREFIX = "BUCKET#";
 export const USAGE_PREFIX = "#USAGE#";
 /** In GSI2. */
 export const USAGE_INDEX_PREFIX = "USAGE#";
+/** Not below the prefix of snapshots, which the Python library lists. */
+export const PERIOD_PREFIX = "#PERIOD#";
+/** In GSI2. */
+export const PERIOD_INDEX_PREFIX = "PERIOD#";
 
 /** Returns the partition of an entity: its record, its limits, its usage. */
 export function entityPartition(namespaceId: string, entityId: string): string {

@@ -7,6 +7,7 @@ import {
   CONFIG_SK,
   META_SK,
   noteKey,
+  PERIOD_PREFIX,
   parseBucketKey,
   STATE_SK,
   USAGE_PREFIX,
@@ -117,6 +118,6 @@ function moved(item: Item, fromId: string, toId: string): Item {
 function kindOf({ SK }: Item): RowKind {
   if (SK === META_SK) return "entities";
   if (SK.startsWith(CONFIG_SK) || SK.startsWith(CHILDREN_CONFIG_PREFIX)) return "limits";
-  if (SK.startsWith(USAGE_PREFIX)) return "usage";
+  if (SK.startsWith(USAGE_PREFIX) || SK.startsWith(PERIOD_PREFIX)) return "usage";
   return SK.startsWith(AUDIT_PREFIX) ? "audit" : "others";
 }

@@ -1,9 +1,30 @@
 /** The periods of a bucket's limits, as calls see them. */
 
 import type { Rate } from "../../core/bucket.ts";
+import type { PeriodRule } from "../../core/period-rule.ts";
+import type { ClosedPeriod } from "../../records/usage/period-item.ts";
 import type { SeenPeriod } from "../leg.ts";
-import { allowanceOf, hasPeriods, levelIn, type PeriodLevel } from "../periods.ts";
+import {
+  allowanceOf,
+  carriedInto,
+  hasPeriods,
+  levelIn,
+  type PeriodLevel,
+  startOf,
+} from "../periods.ts";
 import { type Numbers, periodAtPlace } from "./limit-numbers.ts";
+
+/**
+ * A limit with periods that the bucket does not have any more, or has as another kind, until its
+ * period ends: if it comes back before, it goes on with its balance.
+ */
+export interface PausedLimit {
+  readonly name: string;
+  readonly rate: Rate;
+  readonly level: PeriodLevel;
+  /** Milli-tokens that the period has consumed for leases of earlier ones. */
+  readonly lateMilli: number;
+}
 
 /** Returns the period that a limit is in; `undefined`: a session that is not open. */
 export function seenPeriodAt(
@@ -16,6 +37,30 @@ export function seenPeriodAt(
   if (rate.rule?.kind === "session" && nowMs >= stored.endMs) return undefined;
   const { endMs, grantedMilli } = levelIn(stored, allowanceOf(rate), nowMs);
   return { endMs, grantedMilli, atMs: nowMs };
+}
+
+/** Returns the statement of a period that ends now, or that has ended. */
+export function closedPeriod(
+  limitName: string,
+  rate: Rate,
+  level: PeriodLevel,
+  lateMilli: number,
+  nowMs: number,
+): ClosedPeriod {
+  const rule = rate.rule as PeriodRule;
+  const { grantedMilli, tokensMilli, endMs } = level;
+  return {
+    limitName,
+    kind: rule.kind,
+    startMs: startOf(rule, endMs),
+    endMs: Math.min(endMs, nowMs),
+    ...(rule.kind === "quota" ? { timeZone: rule.timeZone } : {}),
+    allowance: rate.capacityMilli,
+    carried: carriedInto(level, allowanceOf(rate)),
+    granted: grantedMilli,
+    used: grantedMilli - tokensMilli,
+    late: lateMilli,
+  };
 }
 
 /** Returns the earliest end of a period in force among limits; `Infinity` where there is none. */

@@ -5,7 +5,8 @@ import type { PeriodRule } from "../../core/period-rule.ts";
 import { DamagedRecordError } from "../../domain/errors/errors.ts";
 import type { LimitSource } from "../leg.ts";
 import { ruleOf, ruleText } from "../rule-text.ts";
-import { Bucket, type PausedLimit } from "./bucket.ts";
+import { Bucket } from "./bucket.ts";
+import type { PausedLimit } from "./bucket-periods.ts";
 import { Build } from "./build.ts";
 import { type Numbers, numbersFor, PERIOD_NUMBERS, periodPlace, STRIDE } from "./limit-numbers.ts";
 
@@ -34,6 +35,7 @@ type PausedRow = [
   grantedMilli: number,
   leftMilli: number,
   rule: string,
+  lateMilli: number,
 ];
 
 /**
@@ -72,18 +74,18 @@ function periodText(numbers: Readonly<Numbers>, at: number): string {
   return numbers.slice(from, from + PERIOD_NUMBERS).join(",");
 }
 
-function pausedRow({ name, rate, level }: PausedLimit): PausedRow {
+function pausedRow({ name, rate, level, lateMilli }: PausedLimit): PausedRow {
   const { tokensMilli, endMs, grantedMilli, leftMilli } = level;
   const numbers = [rate.capacityMilli, tokensMilli, endMs, grantedMilli, leftMilli] as const;
-  return [name, ...numbers, ruleText(rate.rule as PeriodRule)];
+  return [name, ...numbers, ruleText(rate.rule as PeriodRule), lateMilli];
 }
 
 function pausedLimit(row: PausedRow): PausedLimit {
-  const [name, capacityMilli, tokensMilli, endMs, grantedMilli, leftMilli, rule] = row;
-  const numbers = [capacityMilli, tokensMilli, endMs, grantedMilli, leftMilli];
+  const [name, capacityMilli, tokensMilli, endMs, grantedMilli, leftMilli, rule, lateMilli] = row;
+  const numbers = [capacityMilli, tokensMilli, endMs, grantedMilli, leftMilli, lateMilli];
   if (typeof name !== "string" || !numbers.every(Number.isSafeInteger)) throw new Error(`${row}`);
   const rate = { capacityMilli, refillMilli: 0, periodMs: PERIODS_MS, rule: ruleOf(rule) };
-  return { name, rate, level: { tokensMilli, endMs, grantedMilli, leftMilli } };
+  return { name, rate, level: { tokensMilli, endMs, grantedMilli, leftMilli }, lateMilli };
 }
 
 /** Reads a row; throws `DamagedRecordError` for one that no version of this library has written. */

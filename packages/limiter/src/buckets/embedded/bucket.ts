@@ -8,6 +8,7 @@
  */
 
 import type { Rate } from "../../core/bucket.ts";
+import type { ClosedPeriod } from "../../records/usage/period-item.ts";
 import type { StoredState } from "../bucket-admin.ts";
 import type { LeftOver } from "../bucket-ttl.ts";
 import { kindOf, staleNames } from "../config-match.ts";
@@ -20,10 +21,17 @@ import {
   type SeenPeriod,
   sameLink,
 } from "../leg.ts";
-import { hasPeriods, type PeriodLevel } from "../periods.ts";
-import { earliestEndMs, isUnused, seenPeriodAt } from "./bucket-periods.ts";
+import { hasPeriods } from "../periods.ts";
+import {
+  closedPeriod,
+  earliestEndMs,
+  isUnused,
+  type PausedLimit,
+  seenPeriodAt,
+} from "./bucket-periods.ts";
 import { Build } from "./build.ts";
 import {
+  addTokens,
   changeRate,
   consumeAt,
   consumedAt,
@@ -46,30 +54,10 @@ import {
 } from "./limit-numbers.ts";
 import type { Terms } from "./ordinary-call.ts";
 import type { PendingUsage } from "./usage-book.ts";
-
-const HOUR_MS = 3_600_000;
-
-/** Returns the hours since 1970. */
-export function hourOf(nowMs: number): number {
-  return Math.floor(nowMs / HOUR_MS);
-}
-
-/** Returns the epoch milliseconds at which an hour begins. */
-export function hourStartMs(hour: number): number {
-  return hour * HOUR_MS;
-}
-
-/**
- * A limit with periods that the bucket does not have any more, or has as another kind, until its
- * period ends: if it comes back before, it goes on with its balance.
- */
-export interface PausedLimit {
-  readonly name: string;
-  readonly rate: Rate;
-  readonly level: PeriodLevel;
-}
+import { hourOf, hourStartMs } from "./usage-hour.ts";
 
 const NONE_PAUSED: readonly PausedLimit[] = Object.freeze([]);
+const NONE_CLOSED: readonly ClosedPeriod[] = Object.freeze([]);
 
 /** Changed in place: a table hands out copies, and takes over what a step writes. */
 export class Bucket {
@@ -83,6 +71,8 @@ export class Bucket {
   events: number;
   readonly numbers: Numbers;
   paused: readonly PausedLimit[] = NONE_PAUSED;
+  /** Periods that this copy has closed, and that have no statement yet. */
+  closed: readonly ClosedPeriod[] = NONE_CLOSED;
   /** The limits that ordinary calls go by, until the slow path writes the bucket again. */
   terms: Terms | undefined = undefined;
   /** Epoch seconds between which calls by the terms may be ordinary. */
@@ -133,8 +123,52 @@ export class Bucket {
   /** Opens the periods of quotas that are due, and ends sessions that are over. */
   openDue(nowMs: number): void {
     this.build.rates.forEach((rate, at) => {
-      openDueAt(this.numbers, at, rate, nowMs);
+      if (hasPeriods(rate)) this.#open(at, rate, nowMs);
     });
+    for (const { name, rate, level, lateMilli } of this.paused) {
+      if (nowMs >= level.endMs) this.#close(closedPeriod(name, rate, level, lateMilli, nowMs));
+    }
+    if (this.paused.length === 0) return;
+    this.paused = this.paused.filter(({ level }) => nowMs < level.endMs);
+  }
+
+  /** Opens the period of a limit that is due. */
+  #open(at: number, rate: Rate, nowMs: number): void {
+    const { endMs } = periodAtPlace(this.numbers, at);
+    if (nowMs < endMs) return;
+    if (endMs > 0) this.#closeAt(at, rate, nowMs);
+    openDueAt(this.numbers, at, rate, nowMs);
+  }
+
+  #closeAt(at: number, rate: Rate, nowMs: number): void {
+    const name = this.build.names[at] as string;
+    const level = periodAtPlace(this.numbers, at);
+    this.#close(closedPeriod(name, rate, level, lateAt(this.numbers, at), nowMs));
+  }
+
+  #close(period: ClosedPeriod): void {
+    this.closed = [...this.closed, period];
+  }
+
+  /** Returns the periods that were closed since the last time, each of which leaves a statement. */
+  takeClosed(): readonly ClosedPeriod[] {
+    const { closed } = this;
+    this.closed = NONE_CLOSED;
+    return closed;
+  }
+
+  /**
+   * Adds tokens to a limit that no call has consumed before, and returns how many. `Infinity` fills
+   * it up, and ends a session.
+   */
+  add(at: number, amount: number, nowMs: number): number {
+    const rate = this.build.rates[at] as Rate;
+    if (hasPeriods(rate)) {
+      this.#open(at, rate, nowMs);
+      const isEnded = rate.rule?.kind === "session" && !Number.isFinite(amount);
+      if (isEnded && periodAtPlace(this.numbers, at).endMs > 0) this.#closeAt(at, rate, nowMs);
+    }
+    return addTokens(this.numbers, at, rate, amount, nowMs);
   }
 
   /** Returns the earliest end of a period in force; `Infinity` where none is. */
@@ -193,11 +227,13 @@ export class Bucket {
       const known = paused.find((limit) => limit.name === name);
       if (known === undefined || kindOf(known.rate) !== kindOf(rate)) return;
       setPeriodAt(numbers, at, known.level);
+      countLateAt(numbers, at, known.lateMilli);
       changeRate(numbers, at, known.rate, rate, nowMs);
     });
     const bucket = new Bucket(build, this.link, this.ttl, this.usageHour, this.events, numbers);
     const isPaused = ({ name, rate }: PausedLimit) => kindOf(build.rateOf(name)) !== kindOf(rate);
     bucket.paused = paused.length === 0 ? NONE_PAUSED : paused.filter(isPaused);
+    bucket.closed = this.closed;
     return bucket;
   }
 
@@ -218,7 +254,8 @@ export class Bucket {
       const name = names[at] as string;
       if (!hasPeriods(rate) || kindOf(build.rateOf(name)) === kindOf(rate)) return;
       const level = periodAtPlace(this.numbers, at);
-      if (nowMs < level.endMs) paused.push({ name, rate, level });
+      const lateMilli = lateAt(this.numbers, at);
+      if (nowMs < level.endMs) paused.push({ name, rate, level, lateMilli });
     });
     return paused;
   }
@@ -247,21 +284,26 @@ export class Bucket {
     nowMs: number,
     fromEndsMs?: PeriodEnds,
   ): void {
-    const { numbers } = this;
+    const { numbers, build } = this;
     config.limits.forEach(({ name }, index) => {
       const amount = amountsMilli[index] ?? 0;
-      const at = this.build.names.indexOf(name);
+      const at = build.names.indexOf(name);
       if (at < 0 || amount === 0) return;
-      const rate = this.build.rates[at] as Rate;
       const fromEndMs = fromEndsMs?.[index];
       if (config.bypass === true) countAt(numbers, at, amount);
-      else if (amount < 0) refundAt(numbers, at, rate, -amount, fromEndMs);
-      else {
-        consumeAt(numbers, at, rate, heldAt(numbers, at, rate, nowMs), amount, nowMs);
-        const isLate = fromEndMs !== undefined && fromEndMs < periodAtPlace(numbers, at).endMs;
-        if (isLate) countLateAt(numbers, at, amount);
-      }
+      else if (amount < 0) refundAt(numbers, at, build.rates[at] as Rate, -amount, fromEndMs);
+      else this.#consumeAt(at, amount, nowMs, fromEndMs);
     });
+  }
+
+  #consumeAt(at: number, amount: number, nowMs: number, fromEndMs: number | undefined): void {
+    const { numbers } = this;
+    const rate = this.build.rates[at] as Rate;
+    if (hasPeriods(rate)) this.#open(at, rate, nowMs);
+    consumeAt(numbers, at, rate, heldAt(numbers, at, rate, nowMs), amount, nowMs);
+    if (fromEndMs !== undefined && fromEndMs < periodAtPlace(numbers, at).endMs) {
+      countLateAt(numbers, at, amount);
+    }
   }
 
   /** Returns what is left of every limit, by which a time to live is chosen. */
@@ -286,6 +328,15 @@ export class Bucket {
     });
     if (amountsMilli.length === 0 && events === 0) return undefined;
     return { atMs: hourStartMs(this.usageHour), amountsMilli, events };
+  }
+
+  /** Returns all that is to be counted before the row goes; `undefined` when nothing is. */
+  lastUsage(nowMs: number): PendingUsage | undefined {
+    this.openDue(nowMs);
+    const usage = this.pendingUsage();
+    const closed = this.takeClosed();
+    if (closed.length === 0) return usage;
+    return { atMs: nowMs, amountsMilli: [], events: 0, ...usage, closed };
   }
 
   /** Records that the snapshots have all usage, and that an hour begins. */

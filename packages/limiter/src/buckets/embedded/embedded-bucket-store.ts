@@ -23,12 +23,13 @@ import { appliesAnyway, matchConfig } from "../config-match.ts";
 import { LaterRefunds } from "../later-refunds.ts";
 import type { Adjustment, BucketConfig, Leg, LegOutcome, Link } from "../leg.ts";
 import { consumes, effectiveLink, fits, overdrawnOf, UNLINKED } from "../leg.ts";
-import { Bucket, changedLinks, hourOf } from "./bucket.ts";
+import { Bucket, changedLinks } from "./bucket.ts";
 import type { BucketId, BucketTable, OrdinaryTable } from "./bucket-table.ts";
 import { EmbeddedTransfer, resourcesIn } from "./embedded-transfer.ts";
 import { SharedTerms } from "./ordinary-call.ts";
 import { operateRow } from "./row-operation.ts";
 import { UncountedRows } from "./uncounted-rows.ts";
+import { hourOf } from "./usage-hour.ts";
 
 export interface EmbeddedBucketStoreOptions {
   readonly clock: Clock;
@@ -68,7 +69,7 @@ export class EmbeddedBucketStore implements BucketStore {
 
   constructor(table: BucketTable, options: EmbeddedBucketStoreOptions) {
     this.#table = table;
-    this.uncountedUsage = new UncountedRows(table);
+    this.uncountedUsage = new UncountedRows(table, options.clock);
     this.#clock = options.clock;
     this.#ttlMultiplier = options.ttlMultiplier;
     const { ordinaryTable, ttlMultiplier } = options;
@@ -179,6 +180,7 @@ export class EmbeddedBucketStore implements BucketStore {
       const id = { entityId, resource };
       const stored = this.#alive(id, now);
       if (stored === undefined || matchConfig(stored.build, config) !== "apply") return;
+      stored.openDue(now);
       const bucket = stored.withConfig(config, now);
       this.#countBefore(id, stored, bucket, now);
       this.#write(id, bucket, config, now, false);
@@ -196,13 +198,12 @@ export class EmbeddedBucketStore implements BucketStore {
   }
 
   operate(operation: BalanceOperation): Promise<OperationResult> {
-    const { entityId, resource } = operation;
     return this.#table.step(() => {
       const now = this.#clock();
       const { items, namespaceId } = this.#table;
       const row = this.#alive(operation, now);
       return operateRow(items, namespaceId, operation, row, now, (bucket) =>
-        this.#table.set(entityId, resource, bucket),
+        this.#set(operation, bucket, now),
       );
     }, undefined);
   }
@@ -239,7 +240,7 @@ export class EmbeddedBucketStore implements BucketStore {
     const work = () => {
       const now = this.#clock();
       const stored = this.#table.get(entityId, resource);
-      const bucket = alive(stored, now) ?? this.#outlived(adjustment, now);
+      const bucket = alive(stored, now) ?? this.#outlived(adjustment, stored, now);
       if (bucket === undefined) return;
       this.#countBefore(adjustment, stored, bucket, now);
       bucket.consume(config, deltasMilli, now, endsMs);
@@ -250,9 +251,21 @@ export class EmbeddedBucketStore implements BucketStore {
   }
 
   /** Returns a full bucket in place of an expired one; `undefined` when nothing is consumed. */
-  #outlived({ entityId, config, deltasMilli }: Adjustment, now: number): Bucket | undefined {
+  #outlived(
+    { entityId, config, deltasMilli }: Adjustment,
+    stored: Bucket | undefined,
+    now: number,
+  ): Bucket | undefined {
     if (!consumes(deltasMilli) || this.#table.wasDeleted(entityId)) return undefined;
-    return Bucket.full(config, this.#table.recordedLink(entityId), now);
+    return this.#full(entityId, config, stored, now);
+  }
+
+  /** Returns a full bucket, in place of one whose time is over. */
+  #full(entityId: string, config: BucketConfig, expired: Bucket | undefined, now: number): Bucket {
+    const bucket = Bucket.full(config, this.#table.recordedLink(entityId), now);
+    expired?.openDue(now);
+    if (expired !== undefined) bucket.closed = expired.closed;
+    return bucket;
   }
 
   /** Returns the bucket that an acquire would find, with the limits of its call. */
@@ -319,8 +332,7 @@ export class EmbeddedBucketStore implements BucketStore {
     const stored = this.#table.get(entityId, resource);
     const live = alive(stored, now);
     if (live === undefined) {
-      const bucket = Bucket.full(config, this.#table.recordedLink(entityId), now);
-      return { leg, stored, bucket, isNew: true };
+      return { leg, stored, bucket: this.#full(entityId, config, stored, now), isNew: true };
     }
     const match = matchConfig(live.build, config);
     if (match === "outdated") return undefined;
@@ -351,7 +363,7 @@ export class EmbeddedBucketStore implements BucketStore {
   }
 
   #write(
-    { entityId, resource }: BucketId,
+    id: BucketId,
     bucket: Bucket,
     config: BucketConfig,
     now: number,
@@ -361,6 +373,14 @@ export class EmbeddedBucketStore implements BucketStore {
     const rule = { multiplier: this.#ttlMultiplier, source: config.source, isNew };
     bucket.ttl = bucketTtl(bucket.ttl, rule, bucket.left(now), now);
     if (known !== undefined) this.#terms?.agree(bucket, config, known, now);
+    this.#set(id, bucket, now);
+  }
+
+  /** Writes a row, after the statements of the periods that it has closed. */
+  #set({ entityId, resource }: BucketId, bucket: Bucket, atMs: number): void {
+    const closed = bucket.takeClosed();
+    const usage = { atMs, amountsMilli: [], events: 0, closed };
+    if (closed.length > 0) this.#table.countUsage(entityId, resource, usage);
     this.#table.set(entityId, resource, bucket);
   }
 }

@@ -4,7 +4,7 @@ import type { Rate } from "../../core/bucket.ts";
 import type { BucketName } from "../../records/keys.ts";
 import { type BucketTransfer, inOrder, type WholeBucket } from "../bucket-transfer.ts";
 import { hasPeriods } from "../periods.ts";
-import { Bucket, hourOf } from "./bucket.ts";
+import { Bucket } from "./bucket.ts";
 import type { BucketTable } from "./bucket-table.ts";
 import { Build } from "./build.ts";
 import {
@@ -17,6 +17,7 @@ import {
   setLevelAt,
   setPeriodAt,
 } from "./limit-numbers.ts";
+import { hourOf } from "./usage-hour.ts";
 
 /** Rows that one step reads and writes. */
 const ROWS = 100;

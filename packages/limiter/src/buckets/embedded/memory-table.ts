@@ -237,7 +237,7 @@ export class MemoryBucketTable implements OrdinaryTable {
       const [entityId, resource, bucket] = value;
       if (bucket.ttl === undefined) continue;
       if (bucket.ttl > nowSeconds && !this.#mayGoEarly(bucket, nowMs)) continue;
-      const usage = bucket.pendingUsage();
+      const usage = bucket.lastUsage(nowMs);
       if (usage !== undefined) this.countUsage(entityId, resource, usage);
       this.delete(entityId, resource);
     }

@@ -29,8 +29,9 @@ import {
   softNames,
 } from "../leg.ts";
 import { hasPeriods } from "../periods.ts";
-import { type Bucket, hourStartMs } from "./bucket.ts";
+import type { Bucket } from "./bucket.ts";
 import { consumeAt, heldAt, isOrdinaryAt, refundAt } from "./limit-numbers.ts";
+import { hourStartMs } from "./usage-hour.ts";
 
 /** Limits that ordinary calls go by. Buckets with the same ones share an object. */
 export interface Terms {

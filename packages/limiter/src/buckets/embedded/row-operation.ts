@@ -1,6 +1,5 @@
 /** Resets and top-ups of a row, in one step with the record that makes them happen once. */
 
-import type { Rate } from "../../core/bucket.ts";
 import { entityKey } from "../../records/keys.ts";
 import {
   incarnationOf,
@@ -12,7 +11,6 @@ import type { Item, Key, Value } from "../../storage/item.ts";
 import type { Change } from "../../storage/item-store.ts";
 import type { BalanceOperation } from "../bucket-admin.ts";
 import type { Bucket } from "./bucket.ts";
-import { addTokens } from "./limit-numbers.ts";
 
 /** Items of the store, read and written within the step of the caller. */
 export interface StepItems {
@@ -38,8 +36,7 @@ export function operateRow(
   row?.build.names.forEach((name, at) => {
     const addition = operation.additionOf(name);
     if (addition === undefined) return;
-    const added = addTokens(row.numbers, at, row.build.rates[at] as Rate, addition, nowMs);
-    amounts[name] = Math.floor(added / 1000);
+    amounts[name] = Math.floor(row.add(at, addition, nowMs) / 1000);
   });
   const result = { shards: row === undefined ? 0 : 1, amounts };
   for (const item of operation.recordsOf(result, { incarnation, nowMs })) {

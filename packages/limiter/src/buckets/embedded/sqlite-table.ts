@@ -315,7 +315,7 @@ export class SqliteBucketTable implements OrdinaryTable {
       const entityId = String(row.entity);
       const resource = String(row.resource);
       const [listed] = this.#listed(row, entityId, resource);
-      const usage = listed?.bucket.pendingUsage();
+      const usage = listed?.bucket.lastUsage(nowMs);
       if (usage !== undefined) this.#countUsage({ namespaceId, entityId, resource }, usage);
       this.#database.prepare(SQL.delete).run(namespaceId, entityId, resource);
     }

@@ -8,7 +8,8 @@ import type { Clock } from "../../base/time.ts";
 import { WINDOW_TYPES, windowStartMs } from "../../core/windows.ts";
 import { invariant } from "../../domain/check.ts";
 import { DamagedRecordError } from "../../domain/errors/errors.ts";
-import { usageKey, usageWindow } from "../../records/usage/usage-item.ts";
+import { periodKey } from "../../records/usage/period-item.ts";
+import { usageKey } from "../../records/usage/usage-item.ts";
 import { applyChange } from "../../storage/evaluate.ts";
 import { type Item, type Key, keyOf, type Value } from "../../storage/item.ts";
 import type { PageRange } from "../../storage/item-table.ts";
@@ -21,7 +22,13 @@ import { decodeRow, encodeRow } from "./bucket-row.ts";
 import type { BucketId, BucketRow, BucketTable } from "./bucket-table.ts";
 import type { StepItems } from "./row-operation.ts";
 import { SweepClock } from "./sweep-clock.ts";
-import type { CountUsage, PendingUsage, SnapshotItems, StepEvents } from "./usage-book.ts";
+import {
+  type CountUsage,
+  hasCounts,
+  type PendingUsage,
+  type SnapshotItems,
+  type StepEvents,
+} from "./usage-book.ts";
 import { applyWarmRow, warmRowOf } from "./warm-row.ts";
 
 /** Rows of a list that are read together, and then compared together. */
@@ -84,8 +91,7 @@ export function stepSnapshots(running: RunningStep): SnapshotItems {
     read,
     update: (key, change) => running.rows.set(key, applyChange(key, read(key), change)),
     remove: (key) => running.rows.set(key, undefined),
-    countEntities: (subject, type, startMs) => {
-      const { partition, prefix } = usageWindow(subject, type, startMs);
+    count: ({ partition, prefix }) => {
       const range = rangeIn("GSI2", partition, {
         ...halfOpenRange({ beginsWith: prefix }),
         limit: KEYS,
@@ -118,6 +124,7 @@ export class StepBuckets implements BucketTable {
   readonly #steps: StepTable<ListedRows>;
   readonly #running: RunningStep;
   readonly #countUsage: CountUsage;
+  readonly #clock: Clock;
   readonly #sweepClock: SweepClock;
   readonly #recordKeys: StepBucketsOptions["recordKeys"];
   readonly #warmTtlMultiplier: number | undefined;
@@ -131,6 +138,7 @@ export class StepBuckets implements BucketTable {
     this.#steps = options.steps;
     this.#running = options.running;
     this.#countUsage = options.countUsage;
+    this.#clock = options.clock;
     this.#sweepClock = new SweepClock(options.clock);
     this.#recordKeys = options.recordKeys;
     this.#warmTtlMultiplier = options.warmTtlMultiplier;
@@ -221,7 +229,7 @@ export class StepBuckets implements BucketTable {
 
   countUsage(entityId: string, resource: string, usage: PendingUsage): void {
     const subject = { namespaceId: this.namespaceId, entityId, resource };
-    const [first, ...along] = usageKeys(subject, usage.atMs);
+    const [first, ...along] = usageKeys(subject, usage);
     if (first !== undefined) this.#running.rows.get(first, along);
     this.#countUsage(subject, usage);
   }
@@ -267,11 +275,11 @@ export class StepBuckets implements BucketTable {
     const place = { before: secondText(nowSeconds + 1), limit: SWEPT };
     const range = rangeIn("GSI1", this.#expiringPartition, place);
     const work = () => {
-      for (const item of this.#running.rows.page(range, (row) => this.#usageKeysOf(row))) {
+      for (const item of this.#running.rows.page(range, (row) => this.#usageKeysOf(row, nowMs))) {
         const { expires } = item;
         if (typeof expires !== "number" || expires > nowSeconds) continue;
         const [row] = listedRow(item);
-        const usage = row?.bucket.pendingUsage();
+        const usage = row?.bucket.lastUsage(nowMs);
         if (row !== undefined && usage !== undefined) {
           this.countUsage(row.entityId, row.resource, usage);
         }
@@ -282,17 +290,18 @@ export class StepBuckets implements BucketTable {
   }
 
   #listed(range: PageRange, counts: boolean): BucketRow[] {
-    const alongOf = counts ? (item: Item) => this.#usageKeysOf(item) : undefined;
+    const nowMs = counts ? this.#clock() : 0;
+    const alongOf = counts ? (item: Item) => this.#usageKeysOf(item, nowMs) : undefined;
     return this.#running.rows.page(range, alongOf).flatMap(listedRow);
   }
 
-  /** Returns the snapshots that a row is counted in, when it has usage to count. */
-  #usageKeysOf(item: Item): readonly Key[] {
+  /** Returns the snapshots and statements that a row is counted in, when there is something. */
+  #usageKeysOf(item: Item, nowMs: number): readonly Key[] {
     const [row] = listedRow(item);
-    const usage = row?.bucket.pendingUsage();
+    const usage = row?.bucket.lastUsage(nowMs);
     if (row === undefined || usage === undefined) return [];
     const { entityId, resource } = row;
-    return usageKeys({ namespaceId: this.namespaceId, entityId, resource }, usage.atMs);
+    return usageKeys({ namespaceId: this.namespaceId, entityId, resource }, usage);
   }
 
   get #allPartition(): string {
@@ -321,8 +330,13 @@ export class StepBuckets implements BucketTable {
   }
 }
 
-function usageKeys(subject: Parameters<CountUsage>[0], atMs: number): readonly Key[] {
-  return WINDOW_TYPES.map((type) => usageKey(subject, type, windowStartMs(type, atMs)));
+function usageKeys(subject: Parameters<CountUsage>[0], usage: PendingUsage): readonly Key[] {
+  const { atMs, closed = [] } = usage;
+  const types = hasCounts(usage) ? WINDOW_TYPES : [];
+  return [
+    ...types.map((type) => usageKey(subject, type, windowStartMs(type, atMs))),
+    ...closed.map((period) => periodKey(subject, period)),
+  ];
 }
 
 /** Returns the keys of a range, page by page. */

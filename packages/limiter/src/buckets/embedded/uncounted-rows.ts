@@ -1,14 +1,20 @@
-/** Counts the usage that is still in the rows of an embedded store, whichever process left it. */
+/**
+ * Counts the usage that is still in the rows of an embedded store, whichever process left it, and
+ * closes their periods that are over.
+ */
 
+import type { Clock } from "../../base/time.ts";
 import type { UncountedUsage } from "../../records/usage/usage.ts";
 import type { BucketId, BucketRow, BucketTable } from "./bucket-table.ts";
 import { resourcesIn } from "./embedded-transfer.ts";
 
 export class UncountedRows implements UncountedUsage {
   readonly #table: BucketTable;
+  readonly #clock: Clock;
 
-  constructor(table: BucketTable) {
+  constructor(table: BucketTable, clock: Clock) {
     this.#table = table;
+    this.#clock = clock;
   }
 
   async count({ entityId, resource }: Partial<BucketId>): Promise<void> {
@@ -32,8 +38,9 @@ export class UncountedRows implements UncountedUsage {
   #countRows(read: () => readonly BucketRow[]): Promise<string | undefined> {
     return this.#table.step(() => {
       const rows = read();
+      const nowMs = this.#clock();
       for (const { entityId, resource, bucket } of rows) {
-        const usage = bucket.pendingUsage();
+        const usage = bucket.lastUsage(nowMs);
         if (usage === undefined) continue;
         this.#table.countUsage(entityId, resource, usage);
         bucket.markCounted(bucket.usageHour);

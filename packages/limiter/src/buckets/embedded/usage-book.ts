@@ -8,6 +8,7 @@
 
 import { LRUCache } from "lru-cache";
 import { WINDOW_TYPES, type WindowType, windowStartMs } from "../../core/windows.ts";
+import type { ClosedPeriod } from "../../records/usage/period-item.ts";
 import {
   decodeUsage,
   OTHER_ENTITIES,
@@ -16,9 +17,11 @@ import {
   usageCounters,
   usageKey,
   usageOverdrawn,
+  usageWindow,
 } from "../../records/usage/usage-item.ts";
 import type { Item, Key } from "../../storage/item.ts";
 import type { Change } from "../../storage/item-store.ts";
+import { PeriodBook } from "./period-book.ts";
 
 /** Adds the usage of a bucket to the snapshots, within the step of the caller. */
 export type CountUsage = (subject: UsageSubject, usage: PendingUsage) => void;
@@ -31,15 +34,22 @@ export interface PendingUsage {
   readonly events: number;
   /** Acquires that left a soft limit below zero, by the name of the limit. */
   readonly overdrawn?: ReadonlyMap<string, number>;
+  /** The periods of limits that were closed; each leaves a statement. */
+  readonly closed?: readonly ClosedPeriod[];
 }
 
-/** The snapshots of a store, read and written within the step of the caller. */
+/** Returns whether there is something to add to snapshots. */
+export function hasCounts({ amountsMilli, events, overdrawn }: PendingUsage): boolean {
+  return amountsMilli.length > 0 || events > 0 || overdrawn !== undefined;
+}
+
+/** The snapshots and statements of a store, read and written within the step of the caller. */
 export interface SnapshotItems {
   read(key: Key): Item | undefined;
   update(key: Key, change: Change): void;
   remove(key: Key): void;
-  /** Counts the entities that have a snapshot in the window of a resource. */
-  countEntities(subject: UsageSubject, type: WindowType, startMs: number): number;
+  /** Counts the items at a place in GSI2. */
+  count(place: { readonly partition: string; readonly prefix: string }): number;
 }
 
 export interface UsageBounds {
@@ -79,10 +89,16 @@ export function usageBook(
   bounds: UsageBounds,
   events?: StepEvents,
 ): CountUsage {
-  const book = new UsageBook(items, bounds);
-  events?.onRun(() => book.begin());
-  events?.onDone(() => book.keep());
-  return (subject, usage) => book.count(subject, usage);
+  const snapshots = new UsageBook(items, bounds);
+  const statements = new PeriodBook(items, bounds);
+  for (const book of [snapshots, statements]) {
+    events?.onRun(() => book.begin());
+    events?.onDone(() => book.keep());
+  }
+  return (subject, usage) => {
+    if (hasCounts(usage)) snapshots.count(subject, usage);
+    for (const period of usage.closed ?? []) statements.add(subject, period);
+  };
 }
 
 class UsageBook {
@@ -163,7 +179,7 @@ class UsageBook {
     const draft = this.#drafts?.get(name);
     if (draft !== undefined) return draft;
     const known = this.#windows.get(name) ?? {
-      size: this.#items.countEntities(subject, type, startMs),
+      size: this.#items.count(usageWindow(subject, type, startMs)),
       events: new Map<string, number>(),
       fewest: 0,
     };

@@ -9,8 +9,9 @@ import type { WarmRow } from "../../storage/warm-buckets.ts";
 import { ttlKeptSeconds } from "../bucket-ttl.ts";
 import { hasPeriods } from "../periods.ts";
 import { ruleText } from "../rule-text.ts";
-import { type Bucket, hourStartMs } from "./bucket.ts";
+import type { Bucket } from "./bucket.ts";
 import { countAt, levelAt, periodAtPlace, setLevelAt } from "./limit-numbers.ts";
+import { hourStartMs } from "./usage-hour.ts";
 
 /** The limits of a call as the rows of its buckets have them. */
 export interface WarmTerms {

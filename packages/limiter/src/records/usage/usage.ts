@@ -12,10 +12,13 @@ import { entityPartition, resourcePartition, USAGE_INDEX_PREFIX, USAGE_PREFIX } 
 import { queryRecords } from "../query-records.ts";
 import type { RecordContext } from "../record-context.ts";
 import { CascadedUsage } from "./cascaded-usage.ts";
+import { checkTime } from "./check-time.ts";
 import { ConsumerSums, type UsageConsumer } from "./consumers.ts";
 import { namespaceUsage } from "./namespace-usage.ts";
+import type { UsagePeriod } from "./period-item.ts";
 import { TotalUsage, withoutCountedTotals } from "./total-usage.ts";
 import { decodeUsage, type UsageSnapshot, usageCounters } from "./usage-item.ts";
+import { checkedPeriods, type UsagePeriodsQuery } from "./usage-periods.ts";
 import { rangesAfter, usageRanges } from "./usage-ranges.ts";
 import { UsageSum, type UsageSummary } from "./usage-sum.ts";
 
@@ -184,6 +187,18 @@ export class UsageRecords {
   }
 
   /**
+   * Returns the statements of closed periods of quotas and sessions, those that ended last first, a
+   * page at a time. On DynamoDB the aggregator writes them: without one there are none.
+   */
+  async periods(
+    options: UsagePeriodsQuery & { limit?: number; cursor?: string },
+  ): Promise<{ periods: UsagePeriod[]; cursor?: string }> {
+    const read = checkedPeriods(this.#context, options);
+    if (options.cursor === undefined) await this.#uncounted?.count(options);
+    return read();
+  }
+
+  /**
    * Excludes usage that is already counted in an ancestor's snapshot of the same window, for sums
    * over several entities. A snapshot that is wholly included is left out.
    */
@@ -217,8 +232,8 @@ export class UsageRecords {
 
   #check(options: UsageQuery): CheckedQuery {
     const { window } = options;
-    const start = checkTime("start", options.start);
-    const end = checkTime("end", options.end);
+    const start = checkTime("start", options.start, isoSeconds);
+    const end = checkTime("end", options.end, isoSeconds);
     if (window !== undefined && !WINDOW_TYPES.includes(window)) {
       const types = WINDOW_TYPES.join(", ");
       throw new ValidationError("window", window, `expected ${types}, got ${show(window)}`);
@@ -287,14 +302,6 @@ export class UsageRecords {
       return item === undefined || snapshot === undefined ? [] : [{ place, item, snapshot }];
     });
   }
-}
-
-/** Formats a time as window starts are stored, so that times compare as text. */
-function checkTime(field: string, value: Date | string | undefined): string | undefined {
-  if (value === undefined) return undefined;
-  const ms = value instanceof Date ? value.getTime() : Date.parse(value);
-  if (!Number.isNaN(ms)) return isoSeconds(ms);
-  throw new ValidationError(field, value, `expected a date or its ISO text, got ${show(value)}`);
 }
 
 async function* filtered(

@@ -2,7 +2,6 @@
 
 import type { Clock } from "../../base/time.ts";
 import type { SnapshotItems } from "../../buckets/embedded/usage-book.ts";
-import { usageWindow } from "../../records/usage/usage-item.ts";
 import type { MemoryItemStore } from "../../storage/memory/item-store.ts";
 import type { Housekeeping } from "../../storage/sqlite/housekeeping.ts";
 import type { ItemRows } from "../../storage/sqlite/item-rows.ts";
@@ -12,10 +11,8 @@ export function memorySnapshots(store: MemoryItemStore): SnapshotItems {
     read: (key) => store.readNow(key),
     update: (key, change) => store.updateNow(key, change),
     remove: (key) => store.deleteNow(key),
-    countEntities: (subject, type, startMs) => {
-      const { partition, prefix } = usageWindow(subject, type, startMs);
-      return store.countNow({ index: "GSI2", partition, sort: { beginsWith: prefix } });
-    },
+    count: ({ partition, prefix }) =>
+      store.countNow({ index: "GSI2", partition, sort: { beginsWith: prefix } }),
   };
 }
 
@@ -35,9 +32,6 @@ export function sqliteSnapshots(
     remove: (key) => {
       rows.replace(key, rows.read(key), undefined, clock());
     },
-    countEntities: (subject, type, startMs) => {
-      const { partition, prefix } = usageWindow(subject, type, startMs);
-      return rows.countInGsi2(partition, prefix);
-    },
+    count: ({ partition, prefix }) => rows.countInGsi2(partition, prefix),
   };
 }

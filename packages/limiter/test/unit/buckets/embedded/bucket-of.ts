@@ -1,8 +1,9 @@
 /** Buckets of the embedded stores, set by hand and read back. */
 
-import { Bucket, hourOf } from "@zae-limiter/limiter/buckets/embedded/bucket.ts";
+import { Bucket } from "@zae-limiter/limiter/buckets/embedded/bucket.ts";
 import { Build } from "@zae-limiter/limiter/buckets/embedded/build.ts";
 import { STRIDE } from "@zae-limiter/limiter/buckets/embedded/limit-numbers.ts";
+import { hourOf } from "@zae-limiter/limiter/buckets/embedded/usage-hour.ts";
 import { type LimitSource, type Link, UNLINKED } from "@zae-limiter/limiter/buckets/leg.ts";
 import type { Level, Rate } from "@zae-limiter/limiter/core/bucket.ts";
 

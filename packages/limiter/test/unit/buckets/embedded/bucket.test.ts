@@ -1,9 +1,5 @@
-import {
-  Bucket,
-  changedLinks,
-  hourOf,
-  hourStartMs,
-} from "@zae-limiter/limiter/buckets/embedded/bucket.ts";
+import { Bucket, changedLinks } from "@zae-limiter/limiter/buckets/embedded/bucket.ts";
+import { hourOf, hourStartMs } from "@zae-limiter/limiter/buckets/embedded/usage-hour.ts";
 import {
   type BucketConfig,
   type Leg,

@@ -4,7 +4,6 @@ import {
   decodeUsage,
   OTHER_ENTITIES,
   type UsageSnapshot,
-  usageWindow,
 } from "@zae-limiter/limiter/records/usage/usage-item.ts";
 import { applyChange } from "@zae-limiter/limiter/storage/evaluate.ts";
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
@@ -20,12 +19,10 @@ function book(maxEntities: number) {
       stored.set(idOf(key), applyChange(key, stored.get(idOf(key)), change));
     },
     remove: (key) => stored.delete(idOf(key)),
-    countEntities: (subject, type, startMs) => {
-      const { partition, prefix } = usageWindow(subject, type, startMs);
-      return [...stored.values()].filter(
+    count: ({ partition, prefix }) =>
+      [...stored.values()].filter(
         ({ GSI2PK, GSI2SK }) => GSI2PK === partition && String(GSI2SK).startsWith(prefix),
-      ).length;
-    },
+      ).length,
   };
   const count = usageBook(items, { retentionDays: 30, maxEntities });
   const snapshots = (window: string): Record<string, [tokens: number, events: number]> => {
