@@ -60,6 +60,8 @@ export async function startPgbouncer(server: string): Promise<Pooler> {
     "pool_mode = transaction",
     `default_pool_size = ${POOL_SIZE}`,
     "max_client_conn = 200",
+    // Seconds until it tries a server again that could not be reached.
+    "server_login_retry = 1",
   ];
   writeFileSync(config, `${settings.join("\n")}\n`);
   chmodSync(folder, 0o755);

@@ -103,8 +103,13 @@ export class PostgresServer {
     return Number(readFileSync(join(this.#data, "postmaster.pid"), "utf8").split("\n", 1)[0]);
   }
 
-  /** Starts the server again after `stop` or `kill`. */
-  async start(): Promise<void> {
+  /** Starts the server again after `stop` or `kill`; a standby only reads. */
+  async start(as: "primary" | "standby" = "primary"): Promise<void> {
+    if (as === "standby") {
+      const mark = join(this.#data, "standby.signal");
+      writeFileSync(mark, "");
+      give(mark, this.#owner);
+    }
     const settings = this.#settings.flatMap((setting) => ["-c", setting]);
     const args = ["-D", this.#data, "-p", String(this.port), ...settings];
     const keeper = spawn(process.execPath, [KEEPER, join(this.#bin, "postgres"), ...args], {
@@ -129,6 +134,12 @@ export class PostgresServer {
   /** Stops the server in order; `fast` ends connections, `immediate` does without a checkpoint. */
   async stop(mode: "fast" | "immediate" = "fast"): Promise<void> {
     await this.#end(() => process.kill(this.pid, mode === "fast" ? "SIGINT" : "SIGQUIT"));
+  }
+
+  /** Makes a primary of a standby. */
+  async promote(): Promise<void> {
+    const args = ["promote", "-D", this.#data];
+    await run(join(this.#bin, "pg_ctl"), args, { cwd: this.#data, ...this.#owner });
   }
 
   /** Kills the server and its processes, as a machine that loses power does. */

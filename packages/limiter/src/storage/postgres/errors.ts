@@ -48,13 +48,16 @@ const NEVER_CONNECTED_TEXT = /when trying to connect|due to connection timeout/i
 /** Answers of a server that does not take connections now. */
 const NOT_TAKEN: ReadonlySet<string> = new Set(["53300", "57P03", "08001", "08004"]);
 
+/** The server only reads. Its name may lead to the new primary by now, with a new connection. */
+const STANDBY = "25006";
+
 /** Answers after which the statement was rolled back, and may pass later. */
 const ROLLED_BACK: Readonly<Record<string, UnavailableReason>> = {
   "55P03": "timeout",
   "57014": "timeout",
   "40P01": "throttled",
   "40001": "throttled",
-  "25006": "server",
+  [STANDBY]: "server",
 };
 /** Classes of such answers: no room or memory, the system underneath, a bug of the server. */
 const ROLLED_BACK_CLASS = /^(?:53|58|XX)/;
@@ -117,9 +120,10 @@ export function closedError({ place }: PostgresPlace): Error {
   return new InfrastructureError(`The connections to ${place} were closed`);
 }
 
-/** Returns whether the server answered and the connection goes on. */
+/** Returns whether the server answered, and may be asked again on the same connection. */
 export function isAnswer(error: unknown): boolean {
-  return (error as RawError | undefined)?.severity === "ERROR";
+  const { severity, code } = (error ?? {}) as RawError;
+  return severity === "ERROR" && code !== STANDBY;
 }
 
 /** Returns how to create the schema: by this library, or by the owner of the database. */

@@ -50,6 +50,16 @@ describePostgres("connections", (url) => {
     expect(await pid()).toBeDefined();
   });
 
+  it("a server that became a standby is left: its name may lead to another by now", async () => {
+    const alone = await AddressConnection.open(url, AT, SOON.timeoutMs);
+    const pid = () => alone.query("SELECT pg_backend_pid()::text AS p", [], SOON);
+    const first = await pid();
+    const refused = alone.query("SET LOCAL transaction_read_only = on; CREATE ROLE r", [], SOON);
+    await expect(refused).rejects.toMatchObject({ reason: "server", nothingWritten: true });
+    expect(await pid()).not.toEqual(first);
+    await alone.close();
+  });
+
   it("a deadline ends the call, and its connection is not used again", async () => {
     const alone = await AddressConnection.open(url, AT, SOON.timeoutMs);
     // Its connection is there: what ends at the deadline is the call, not the connecting.

@@ -214,6 +214,62 @@ describePostgres("failures", () => {
     await other.end();
   });
 
+  it("a call that an administrator cancels was not written", async () => {
+    const limiter = await open("cancelled");
+    const other = new pg.Client(server.url);
+    await other.connect();
+    await other.query("BEGIN; SELECT 1 FROM zae_limiter.items WHERE build IS NOT NULL FOR UPDATE");
+    const failure = failureIn(limiter.acquire(ONE));
+    const cancel = `SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+      WHERE wait_event_type = 'Lock' AND pid <> pg_backend_pid()`;
+    await expect.poll(async () => (await other.query(cancel)).rowCount, SOON_POLL).toBe(1);
+    expect(await failure).toMatchObject({ reason: "timeout", nothingWritten: true });
+    await other.query("ROLLBACK");
+    await other.end();
+    expect(await consumed("cancelled")).toBe(2);
+  });
+
+  it("a standby refuses calls, and they go on when it is the primary again", async () => {
+    const limiter = await open("standby");
+    await server.stop();
+    await server.start("standby");
+    const error = await failureIn(limiter.acquire(ONE));
+    expect(error).toMatchObject({ reason: "server", nothingWritten: true });
+    expect(await consumed("standby")).toBe(2);
+    await server.promote();
+    await expect.poll(() => limiter.acquire(ONE).catch(() => "no"), SOON_POLL).not.toBe("no");
+    expect(await consumed("standby")).toBe(3);
+  });
+
+  it("a server that takes no more connections is unavailable with nothing written", async () => {
+    const admin = new pg.Client(server.url);
+    await admin.connect();
+    // As many as one process opens.
+    await admin.query("CREATE ROLE few LOGIN PASSWORD 'p' CONNECTION LIMIT 4");
+    await Repository.migrate(server.url, { grant: "few" });
+    const address = Object.assign(new URL(server.url), { username: "few", password: "p" }).href;
+    const others = [1, 2, 3, 4].map(() => new pg.Client(address));
+    for (const other of others) await other.connect();
+    const error = await failureIn(RateLimiter.open(address, SOON));
+    expect(error).toMatchObject({ reason: "server", nothingWritten: true });
+    for (const other of others) await other.end();
+    const reopened = async () => {
+      const limiter = await RateLimiter.open(address, SOON).catch(() => undefined);
+      if (limiter !== undefined) opened.push(limiter);
+      return limiter !== undefined;
+    };
+    await expect.poll(reopened, SOON_POLL).toBe(true);
+    await admin.end();
+  });
+
+  it("a database that does not exist is named, and no outage", async () => {
+    const address = server.url.replace(/postgres$/, "nowhere");
+    const error = await failureOf(RateLimiter.open(address, SOON));
+    failed.push(error);
+    expect(error).toMatchObject({ code: "ZAEL_INFRASTRUCTURE_NOT_FOUND" });
+    expect(String(error)).toMatch(/nowhere.*Create the database first/s);
+  });
+
   it("connections that an administrator ends are made again", async () => {
     const limiter = await open("ended");
     const connection = await AddressConnection.open(server.url, AT, SOON.timeoutMs);
