@@ -5,12 +5,12 @@
 
 import { systemClock } from "../../base/time.ts";
 import type { TableCallOptions } from "../item-table.ts";
+import { Together } from "../together.ts";
 import type { WarmAdjust, WarmAnswer, WarmBuckets, WarmConsume, WarmLeg } from "../warm-buckets.ts";
 import { CONNECTIONS_MAX, type PostgresConnection, type PostgresRow } from "./connection.ts";
 import { lateError } from "./errors.ts";
 import { arrayText, lockMs, textAt } from "./parameters.ts";
 import { quoted } from "./schema/names.ts";
-import { Together } from "./together.ts";
 
 export interface PostgresBucketsOptions {
   /** Whether a call waits until it is on the disk of the server. */

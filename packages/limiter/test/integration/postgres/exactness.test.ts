@@ -14,7 +14,7 @@ describePostgres("decisions", (url) => {
     return { table: new PostgresItemTable(schema.connection), connect, drop: schema.drop };
   }
 
-  decisionTests({ open, atOnce: 4, handsBack: false });
+  decisionTests({ open, atOnce: 4, handsBack: false, inOrder: false });
 
   it("calls that share a statement get their own answers, each by itself", async () => {
     let statements = 0;

@@ -15,7 +15,7 @@ describeRedis("decisions", (url) => {
     return { table: new RedisItemTable(prefix.connection), connect, drop: prefix.drop };
   }
 
-  decisionTests({ open, atOnce: 8, handsBack: true });
+  decisionTests({ open, atOnce: 8, handsBack: true, inOrder: true });
 
   let prefix: TestPrefix;
   let table: RedisItemTable;

@@ -4,7 +4,12 @@
  */
 
 import type { Key } from "@zae-limiter/limiter/storage/item.ts";
-import type { WarmBuckets, WarmRow } from "@zae-limiter/limiter/storage/warm-buckets.ts";
+import type {
+  WarmAnswer,
+  WarmBuckets,
+  WarmLeg,
+  WarmRow,
+} from "@zae-limiter/limiter/storage/warm-buckets.ts";
 import { expect } from "vitest";
 
 const SOON = { timeoutMs: 20_000 };
@@ -61,22 +66,40 @@ interface Asked {
   readonly counted: bigint;
 }
 
+/** One bucket of a call. */
+interface Part {
+  readonly limits: readonly IdealLimit[];
+  readonly asked: readonly Asked[];
+  readonly leg: WarmLeg;
+}
+
+/** Differences between servers. */
+export interface WorldOptions {
+  /** Whether the server may hand back what it cannot compute exactly. */
+  readonly handsBack: boolean;
+  /** Whether calls that are made at once are decided in their order. */
+  readonly inOrder: boolean;
+}
+
 export class World {
   readonly keys: readonly Key[];
   readonly #random: Random;
   readonly #name: string;
   readonly #legs: readonly (readonly IdealLimit[])[];
   readonly #handsBack: boolean;
+  readonly #inOrder: boolean;
   #nowMs = START_MS;
   #steps = 0;
+  /** Calls so far; a step makes one or several. */
+  calls = 0;
   /** Calls that were handed to a step, because a product would have passed 2^53. */
   handedBack = 0;
 
-  /** `handsBack`: the server may hand back what it cannot compute exactly. */
-  constructor(random: Random, name: string, handsBack = false) {
+  constructor(random: Random, name: string, { handsBack, inOrder }: WorldOptions) {
     this.#random = random;
     this.#name = name;
     this.#handsBack = handsBack;
+    this.#inOrder = inOrder;
     const limits = () => Array.from({ length: whole(random, 1, 3) }, () => new IdealLimit(random));
     this.#legs = Array.from({ length: whole(random, 1, 3) }, limits);
     this.keys = this.#legs.map((_, at) => ({ PK: `${name}-${at}`, SK: "bucket" }));
@@ -115,6 +138,7 @@ export class World {
   }
 
   async #adjust(warm: WarmBuckets): Promise<false> {
+    this.calls += 1;
     const random = this.#random;
     const at = whole(random, 0, this.#legs.length - 1);
     const limits = this.#legs[at] as readonly IdealLimit[];
@@ -149,48 +173,58 @@ export class World {
     return false;
   }
 
+  /** Makes one call, or several at once, which are decided in their order. */
   async #consume(warm: WarmBuckets): Promise<boolean> {
-    const asked = this.#legs.map((limits) => this.#ask(limits));
-    const legs = asked.map((of, at) => ({
-      ...{ key: this.keys[at] as Key, build: "B", parentId: undefined, cascades: undefined },
-      gatesMilli: of.map(({ gate }) => Number(gate)),
-      consumedMilli: of.map(({ taken }) => Number(taken)),
-      countedMilli: of.map(({ counted }) => Number(counted)),
-      acquires: 1,
-    }));
-    const order = shuffled(legs, this.#random);
     const nowMs = this.#nowMs;
-    const answer = await warm.consume(
-      { legs: order, configKey: CONFIG, knownVersion: undefined, nowMs },
-      SOON,
+    const count = this.#inOrder && this.#random() < 0.5 ? whole(this.#random, 2, 12) : 1;
+    const calls = Array.from({ length: count }, () => this.#call(count > 1));
+    this.calls += count;
+    const answers = await Promise.all(
+      calls.map((parts) => {
+        const legs = parts.map(({ leg }) => leg);
+        return warm.consume({ legs, configKey: CONFIG, knownVersion: undefined, nowMs }, SOON);
+      }),
     );
+    const granted = calls.filter((parts, at) => this.#compare(parts, answers[at]));
+    return granted.length > 0;
+  }
+
+  /** Draws a call on all buckets, or on some, in any order. */
+  #call(isOnSome: boolean): readonly Part[] {
+    const parts = this.#legs.map((limits, at) => {
+      const asked = this.#ask(limits);
+      const leg = {
+        ...{ key: this.keys[at] as Key, build: "B", parentId: undefined, cascades: undefined },
+        gatesMilli: asked.map(({ gate }) => Number(gate)),
+        consumedMilli: asked.map(({ taken }) => Number(taken)),
+        countedMilli: asked.map(({ counted }) => Number(counted)),
+        acquires: 1,
+      };
+      return { limits, asked, leg };
+    });
+    const all = shuffled(parts, this.#random);
+    return isOnSome ? all.slice(0, whole(this.#random, 1, all.length)) : all;
+  }
+
+  /** Compares an answer with the ideal, which it changes; returns whether it is a grant. */
+  #compare(parts: readonly Part[], answer: WarmAnswer | undefined): boolean {
     if (this.#handsBack && answer === undefined) {
       this.handedBack += 1;
       return false;
     }
-    const each = (is: (limit: IdealLimit, of: Asked) => boolean) =>
-      this.#legs.every((limits, leg) =>
-        limits.every((limit, place) => is(limit, (asked[leg] as Asked[])[place] as Asked)),
-      );
-    const isGranted = each((limit, { gate }) => limit.fits(gate));
+    const pairs = parts.flatMap(({ limits, asked }) =>
+      limits.map((limit, at) => ({ limit, ...(asked[at] as Asked) })),
+    );
+    const isGranted = pairs.every(({ limit, gate }) => limit.fits(gate));
     const place = `${this.#name} ${this.#steps}`;
-    if (isGranted && !each((limit, { taken }) => limit.fits(taken))) {
+    if (isGranted && !pairs.every(({ limit, taken }) => limit.fits(taken))) {
       // A soft limit that would go into debt is for a step.
       expect(answer, place).toBeUndefined();
       return false;
     }
     expect(answer?.outcome, place).toBe(isGranted ? "granted" : "refused");
-    if (isGranted) {
-      for (const [leg, limits] of this.#legs.entries()) {
-        for (const [at, limit] of limits.entries()) {
-          const { taken, counted } = (asked[leg] as Asked[])[at] as Asked;
-          limit.take(taken, counted);
-        }
-      }
-    }
-    const balances = order.map((leg) =>
-      (this.#legs[legs.indexOf(leg)] as IdealLimit[]).map(({ balance }) => Number(balance)),
-    );
+    if (isGranted) for (const { limit, taken, counted } of pairs) limit.take(taken, counted);
+    const balances = parts.map(({ limits }) => limits.map(({ balance }) => Number(balance)));
     expect(answer?.balancesMilli, place).toEqual(balances);
     return isGranted;
   }

@@ -14,96 +14,116 @@ const DEBT_MAX = "8007199254740991";
 export const ROW_HEAD = 5;
 export const ROW_STRIDE = 7;
 
-/**
- * Refills the limit whose numbers begin at `b`. A clock behind the row earns nothing; where it is
- * the caller's own, a step decides. Products are exact below 2^53; what passes it is full beyond
- * doubt, or for a step to decide. A limit without refill has periods: it keeps its numbers, and its
- * remainder is the end of the period.
- */
-const SETTLE = `local cap, fill, t = w[b], w[b + 1], w[b + 4]
-    if strict and now < w[b + 3] then return false end
-    if fill > 0 then
-      local period, gone = w[b + 2], now - w[b + 3]
-      if gone > 0 then w[b + 3] = now else gone = 0 end
-      local parts, room = gone * fill + w[b + 5], cap - t
-      if room > SAFE then return false end
-      if parts > SAFE then
-        if parts * 0.9999999 < (room + 1) * period then return false end
-        t, w[b + 5] = cap, 0
-      else
-        local q = floor(parts / period)
-        if q >= room then t, w[b + 5] = cap, 0
-        else t, w[b + 5] = t + q, parts - q * period end
-      end
-      w[b + 4] = t
-    end`;
-
 const HEAD = `local SAFE, floor = 9007199254740991, math.floor
-local now, strict = tonumber(ARGV[1]), ARGV[2] == '1'`;
+local now, strict = tonumber(ARGV[1]), ARGV[2] == '1'
+
+-- Refills the limit whose numbers begin at b; false: a step decides. A clock behind the row earns
+-- nothing; where it is the caller's own, a step decides. Products are exact below 2^53; what passes
+-- it is full beyond doubt, or for a step to decide. A limit without refill has periods: it keeps
+-- its numbers, and its remainder is the end of the period.
+local function settle(w, b)
+  local fill, gone = w[b + 1], now - w[b + 3]
+  if strict and gone < 0 then return false end
+  if fill == 0 then return true end
+  if gone > 0 then w[b + 3] = now else gone = 0 end
+  local cap, period, t = w[b], w[b + 2], w[b + 4]
+  local parts, room = gone * fill + w[b + 5], cap - t
+  if room > SAFE then return false end
+  if parts > SAFE then
+    if parts * 0.9999999 < (room + 1) * period then return false end
+    w[b + 4], w[b + 5] = cap, 0
+    return true
+  end
+  local q = floor(parts / period)
+  if q >= room then w[b + 4], w[b + 5] = cap, 0
+  else w[b + 4], w[b + 5] = t + q, parts - q * period end
+  return true
+end`;
 
 /**
- * KEYS: the system config of the namespace, then a row for each leg. ARGV: the time; whether it is
- * the caller's own clock; the config version that the caller knows; then for each leg build,
- * parent, whether it cascades, events, how many limits, and the amounts of each: to take, to have,
- * to count.
+ * KEYS: the system config of the namespace, then the rows of all calls, each once. ARGV: the time;
+ * whether it is the caller's own clock; the config version that the callers know, or nothing; the
+ * calls as JSON; then all builds, each once. A call is a list of legs. A leg is the place of its
+ * row among the keys, that of its build among the arguments, its parent, whether it cascades, its
+ * events, and the amounts of each limit: to take, and where they differ from that, to have and to
+ * count.
  *
- * Answers nil when a row is missing, was built from other limits or is no longer valid; else the
- * outcome, the config version and all balances; where limits have periods, also the ends of all
- * periods and what they have granted. Nothing is written but by a grant.
+ * Decides the calls one after the other, and writes the rows at the end. Answers with the config
+ * version and an answer for each call: nil when a row is missing, was built from other limits or is
+ * no longer valid; else the outcome and all balances; where limits have periods, also the ends of
+ * all periods and what they have granted. Without answers, the config is newer than the callers
+ * know. Nothing is changed but by a grant.
  */
 export const CONSUME = script(`
 ${HEAD}
-local version = string.match(redis.call('GETRANGE', KEYS[1], 0, 16), '^%d+')
-version = version and tonumber(version) or 0
-if ARGV[3] ~= '' and version > tonumber(ARGV[3]) then return {2, version} end
-local rows, out, ok, debt, periods, p = {}, {0, version}, true, false, false, 4
-for l = 2, #KEYS do
-  local packed = redis.call('GET', KEYS[l])
-  if not packed then return false end
-  local w = cmsgpack.unpack(packed)
-  local cascades = ARGV[p + 2]
-  if w[1] ~= ARGV[p] or w[2] ~= ARGV[p + 1] or now >= w[4]
-    or (cascades ~= '' and w[3] ~= cascades) then return false end
-  w[5] = w[5] + tonumber(ARGV[p + 3])
-  local limits = tonumber(ARGV[p + 4])
-  p = p + 5
-  for i = 1, limits do
-    local b = ${ROW_HEAD + 1 - ROW_STRIDE} + ${ROW_STRIDE} * i
-    ${SETTLE}
-    local taken, gate, count = tonumber(ARGV[p]), tonumber(ARGV[p + 1]), tonumber(ARGV[p + 2])
-    if fill == 0 then
-      -- A call after the end of a period opens the next one, in a step.
-      if taken ~= 0 and now >= w[b + 5] then return false end
-      periods = true
-    end
-    if taken > 0 and taken > t then debt = true end
-    if gate > 0 and gate > t then ok = false end
-    out[#out + 1] = t
-    w[b + 4] = t - taken
-    w[b + 6] = w[b + 6] + count
-    if w[b + 6] > SAFE then return false end
-    p = p + 3
+local version = tonumber(string.match(redis.call('GETRANGE', KEYS[1], 0, 16), '^%d+') or 0)
+local answers, known = {version}, tonumber(ARGV[3])
+if known and version > known then return answers end
+local rows, isChanged = {}, {}
+
+-- Reads a row and refills its limits, once; false where it is not warm.
+local function rowOf(at)
+  local w = rows[at]
+  if w ~= nil then return w end
+  local packed = redis.call('GET', KEYS[at])
+  w = packed and cmsgpack.unpack(packed)
+  if w and now >= w[4] then w = false end
+  for b = ${ROW_HEAD + 1}, w and #w or 0, ${ROW_STRIDE} do
+    if not settle(w, b) then w = false break end
   end
-  rows[l] = w
+  rows[at] = w
+  return w
 end
-if periods then
-  for place = 5, 0, -5 do
-    for l = 2, #KEYS do
-      for b = ${ROW_HEAD + 1}, #rows[l], ${ROW_STRIDE} do out[#out + 1] = rows[l][b + place] end
+
+local function decide(legs)
+  local fits, owes, periods = true, false, false
+  for _, leg in ipairs(legs) do
+    local w = rowOf(leg[1])
+    if not w or w[1] ~= ARGV[leg[2]] or w[2] ~= leg[3] or (leg[4] ~= '' and w[3] ~= leg[4]) then
+      return false
+    end
+    local takes = leg[6]
+    local gates, counts = leg[7] or takes, leg[8] or takes
+    for i, taken in ipairs(takes) do
+      local b = ${ROW_HEAD + 1 - ROW_STRIDE} + ${ROW_STRIDE} * i
+      local t, gate = w[b + 4], gates[i]
+      if w[b + 1] == 0 then
+        -- A call after the end of a period opens the next one, in a step.
+        if taken ~= 0 and now >= w[b + 5] then return false end
+        periods = true
+      end
+      if taken > 0 and taken > t then owes = true end
+      if gate > 0 and gate > t then fits = false end
+      if w[b + 6] + counts[i] > SAFE then return false end
     end
   end
+  -- A soft limit that goes into debt is counted as overdrawn, by a step.
+  if fits and owes then return false end
+  local out = {fits and 1 or 0}
+  for _, leg in ipairs(legs) do
+    local at, takes = leg[1], leg[6]
+    local w, counts = rows[at], leg[8] or takes
+    for i, taken in ipairs(takes) do
+      local b = ${ROW_HEAD + 1 - ROW_STRIDE} + ${ROW_STRIDE} * i
+      if fits then w[b + 4], w[b + 6] = w[b + 4] - taken, w[b + 6] + counts[i] end
+      out[#out + 1] = w[b + 4]
+    end
+    if fits then w[5], isChanged[at] = w[5] + leg[5], true end
+  end
+  for place = periods and 5 or -1, 0, -5 do
+    for _, leg in ipairs(legs) do
+      local w = rows[leg[1]]
+      for b = ${ROW_HEAD + 1}, #w, ${ROW_STRIDE} do out[#out + 1] = w[b + place] end
+    end
+  end
+  return out
 end
-if not ok then return out end
--- A soft limit that goes into debt is counted as overdrawn, by a step.
-if debt then return false end
-out[1] = 1
-local k = 2
-for l = 2, #KEYS do
-  local w = rows[l]
-  for b = ${ROW_HEAD + 5}, #w, ${ROW_STRIDE} do k = k + 1; out[k] = w[b] end
-  redis.call('SET', KEYS[l], cmsgpack.pack(w))
+
+for i, legs in ipairs(cjson.decode(ARGV[4])) do answers[i + 1] = decide(legs) end
+for at = 2, #KEYS do
+  if isChanged[at] then redis.call('SET', KEYS[at], cmsgpack.pack(rows[at])) end
 end
-return out`);
+return answers`);
 
 /**
  * KEYS: the row, and the key of the token. ARGV: the time; whether it is the caller's own clock;
@@ -131,10 +151,11 @@ for i = 1, tonumber(ARGV[5]) do
     w[b + 4] = w[b + 4] - taken
     if w[b + 4] > SAFE then return false end
   elseif taken > 0 then
-    ${SETTLE}
-    -- A debt may have to be kept for longer: a step decides.
-    if t < taken then return false end
-    w[b + 4] = math.max(t - taken, -${DEBT_MAX})
+    if not settle(w, b) or w[b + 4] < taken then
+      -- A debt may have to be kept for longer: a step decides.
+      return false
+    end
+    w[b + 4] = math.max(w[b + 4] - taken, -${DEBT_MAX})
   end
   w[b + 6] = w[b + 6] + tonumber(ARGV[p + 1])
   if math.abs(w[b + 6]) > SAFE then return false end

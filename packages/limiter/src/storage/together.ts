@@ -3,15 +3,20 @@
  * statement and a transaction of its own, and the process a connection.
  */
 
-import { Deadline, systemTimer } from "../../base/time.ts";
-import { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
-import type { TableCallOptions } from "../item-table.ts";
+import { Deadline, systemTimer } from "../base/time.ts";
+import { RateLimiterUnavailable } from "../domain/errors/errors.ts";
+import type { TableCallOptions } from "./item-table.ts";
 
 export interface TogetherOptions<Asked, Answer> {
-  /** Requests under way from which on others wait and go together. */
-  readonly atOnce: number;
+  /**
+   * Requests under way from which on others wait and go together. Absent: what is asked in one turn
+   * of the event loop goes together at its end, and nothing waits for longer.
+   */
+  readonly atOnce?: number;
   /** The most that go together. */
   readonly max: number;
+  /** Whether one may go together with the first of a request; all may when absent. */
+  readonly joins?: (one: Asked, first: Asked) => boolean;
   /** Sends some as one request; answers are in their order. */
   readonly send: (asked: readonly Asked[], options: TableCallOptions) => Promise<readonly Answer[]>;
   /** Returns the error of one whose time was over before it was sent. */
@@ -41,8 +46,28 @@ export class Together<Asked, Answer> {
     return new Promise((resolve, reject) => {
       const deadline = new Deadline(systemTimer, timeoutMs);
       this.#waiting.push({ asked, timeoutMs, deadline, resolve, reject });
-      if (this.#underWay < this.#options.atOnce) void this.#run();
+      const { atOnce } = this.#options;
+      if (atOnce === undefined) {
+        // Runs after what waits for promises that are settled by now, and asks perhaps.
+        if (this.#waiting.length === 1) process.nextTick(() => this.#flush());
+      } else if (this.#underWay < atOnce) void this.#run();
     });
+  }
+
+  /** Sends all that was asked in this turn. */
+  #flush(): void {
+    const { max, joins = () => true } = this.#options;
+    let left = this.#waiting;
+    this.#waiting = [];
+    for (let first = left[0]; first !== undefined; first = left[0]) {
+      const batch: Waiter<Asked, Answer>[] = [];
+      const others: Waiter<Asked, Answer>[] = [];
+      for (const one of left) {
+        (batch.length < max && joins(one.asked, first.asked) ? batch : others).push(one);
+      }
+      void this.#send(batch);
+      left = others;
+    }
   }
 
   /** Sends what waits until nothing does. */

@@ -1,5 +1,5 @@
 import { RateLimiterUnavailable } from "@zae-limiter/limiter/domain/errors/errors.ts";
-import { Together } from "@zae-limiter/limiter/storage/postgres/together.ts";
+import { Together } from "@zae-limiter/limiter/storage/together.ts";
 import { expect, test } from "vitest";
 
 const SOON = { timeoutMs: 5000 };
@@ -87,4 +87,28 @@ test("a call whose time is over before it is sent says that it was not sent", as
   await expect(late).rejects.toThrow("late after 0 ms");
   await Promise.all(busy);
   expect(sent.requests).toEqual([[1], [2]]);
+});
+
+test("what is asked in one turn goes together, by kind, and nothing waits for an answer", async () => {
+  const requests: (readonly string[])[] = [];
+  const together = new Together<string, string>({
+    max: 3,
+    joins: ([one], [first]) => one === first,
+    send: async (asked) => {
+      requests.push(asked);
+      return asked.map((text) => `answer ${text}`);
+    },
+    late: () => new Error("late"),
+  });
+  const inTurns = async (text: string) => {
+    await Promise.resolve();
+    return together.ask(text, SOON);
+  };
+  const texts = ["a1", "b1", "a2", "a3", "a4", "b2"];
+  const answers = Promise.all(
+    texts.map((text, at) => (at < 3 ? together.ask(text, SOON) : inTurns(text))),
+  );
+  expect(requests).toEqual([]);
+  expect(await answers).toEqual(texts.map((text) => `answer ${text}`));
+  expect(requests).toEqual([["a1", "a2", "a3"], ["b1", "b2"], ["a4"]]);
 });
