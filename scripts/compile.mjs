@@ -79,5 +79,5 @@ async function sources() {
 
 // As a command: `node scripts/compile.mjs bench/dist/modules`.
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  await compile(join(root, process.argv[2]));
+  await compile(join(root, process.argv[2]), { inPlaceOfSources: true });
 }
