@@ -119,12 +119,14 @@ export class Metering implements CallHost {
   async #acquire(target: CallTarget): Promise<MeteredCall | Refusal> {
     const { reserve, capOutput, maxWaitSeconds } = this.options;
     let usage = this.#estimate(target);
+    let isUnread = this.#pricing.isUnread;
     let price = this.#priceOf(target);
     const isCut = (reserve === "learned" || capOutput) && usage.output > 0;
     let waitSeconds = isCut ? 0 : maxWaitSeconds;
     for (let attempt = 1; ; attempt += 1) {
       const decision = await this.#tryAcquire(target, usage, price, waitSeconds);
-      if (await this.#readsPrices(decision)) {
+      if (await this.#readsPrices(decision, isUnread)) {
+        isUnread = false;
         price = this.#priceOf(target);
         continue;
       }
@@ -149,18 +151,20 @@ export class Metering implements CallHost {
 
   /**
    * Reads own prices because of a decision that a limit in money was part of. Returns whether the
-   * call is to be decided again by them, as it is the first time; later they are read meanwhile.
+   * call is to be decided again by them, as it is where `isUnread`: they were not read before it
+   * was priced. Later they are read meanwhile.
    */
-  async #readsPrices(decision: Decision): Promise<boolean> {
-    if (!this.#pricing.isOutdated) return false;
+  async #readsPrices(decision: Decision, isUnread: boolean): Promise<boolean> {
+    if (!isUnread && !this.#pricing.isOutdated) return false;
     const statuses = decision.granted ? decision.lease.statuses : decision.statuses;
     if (!statuses.some(({ limitName }) => this.#isMoney(limitName))) return false;
-    if (!this.#pricing.isUnread) {
+    if (!isUnread) {
       this.#pricing.refresh().catch(() => undefined);
       return false;
     }
     if (decision.granted) await decision.lease.rollback();
-    await this.#pricing.refresh();
+    // Another call may have read them meanwhile.
+    if (this.#pricing.isUnread) await this.#pricing.refresh();
     return true;
   }
 

@@ -69,6 +69,19 @@ describe("the price of a call", () => {
     expect(await spent()).toBe(0);
   });
 
+  test("a call that waited while another one read the prices has the stored one", async () => {
+    const { limits, prices } = world.limiter.repository;
+    await limits.setEntity("a", ["usd:$10/hour", "rpm:1/30sec"]);
+    await prices.set("gpt-4o", { input: "4", output: "40" });
+    const host = world.metering({ reserve: 100, maxWaitSeconds: 40 });
+    await world.limiter.acquire({ ...TARGET, consume: { rpm: 1 } });
+    const waiting = granted(host);
+    await host.begin(factsOf(), { ...TARGET, entityId: "b" });
+    await world.time.advance(30_001);
+    await waiting;
+    expect(await spent()).toBe(40 + 4000);
+  });
+
   test("a call keeps the price that it was granted with", async () => {
     const host = metering({ reserve: 100 });
     const call = await granted(host);
