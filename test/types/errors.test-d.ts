@@ -129,6 +129,7 @@ describe("errors", () => {
       | "requested"
       | "exceeded"
       | "retry_after_seconds"
+      | "estimated"
     >();
   });
 

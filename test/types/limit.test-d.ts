@@ -2,6 +2,7 @@ import {
   Limit,
   type LimitInput,
   type LimitJson,
+  type LimitKind,
   type LimitSpec,
   type PeriodRule,
   type RateOptions,
@@ -19,6 +20,7 @@ describe("Limit", () => {
       readonly refillPeriodSeconds: number;
       readonly soft: boolean;
       readonly rule: PeriodRule | undefined;
+      readonly kind: LimitKind;
     }>();
     // @ts-expect-error A limit never changes.
     limit.capacity = 5;
@@ -60,6 +62,7 @@ describe("Limit", () => {
       | "soft"
       | "quota"
       | "session_seconds"
+      | "concurrent"
     >();
     expectTypeOf(limit.toString()).toBeString();
     expectTypeOf(limit.equals).parameters.toEqualTypeOf<[other: Limit]>();

@@ -56,6 +56,7 @@ describe("LimitStatus", () => {
       readonly soft?: true;
       readonly overdrawn?: true;
       readonly bypassed?: true;
+      readonly estimated?: true;
       readonly resetsAtMs?: number;
       readonly periodStartMs?: number;
       readonly used?: number;

@@ -143,9 +143,9 @@ function anthropicHeaders(statuses: readonly LimitStatus[], nowMs: number): Head
   return headers;
 }
 
-/** Returns the time until a limit is full: until a quota or a session resets, if it has to. */
+/** Returns the time until a limit is full; of slots it is an estimate. */
 function fullInMs({ available, limit, fullAfterSeconds }: LimitStatus): number {
-  if (limit.rule !== undefined) return Math.ceil(fullAfterSeconds * 1000);
+  if (limit.kind !== "rate") return Math.ceil(fullAfterSeconds * 1000);
   const missing = Math.max(0, limit.capacity - available);
   return Math.ceil((missing * limit.refillPeriodSeconds * 1000) / limit.refillAmount);
 }

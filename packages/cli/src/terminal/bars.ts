@@ -163,12 +163,15 @@ function amountText({ available, limit }: Pick<LimitStatus, "available" | "limit
  */
 function tailOf(status: LimitStatus, { showsRate, words }: Layout, palette: Palette): string {
   const { available, limit, fullAfterSeconds } = status;
-  const rate = showsRate ? [`${limit.rule === undefined ? "+" : ""}${rateText(limit)}`] : [];
+  const rate = showsRate ? [`${limit.kind === "rate" ? "+" : ""}${rateText(limit)}`] : [];
+  const about = status.estimated === true ? "about " : "";
   const debt = available < 0 ? [DEBT] : [];
   const time =
     fullAfterSeconds === 0
       ? []
-      : [`${limit.rule === undefined ? "full" : "resets"} in ${duration(fullAfterSeconds)}`];
+      : [
+          `${limit.rule === undefined ? "full" : "resets"} in ${about}${duration(fullAfterSeconds)}`,
+        ];
   const tails = [[...rate, ...debt, ...time], [...debt, ...time], debt];
   const fits = tails.find((parts) => parts.join(", ").length <= words) ?? [];
   return fits.map((part) => (part === DEBT ? palette.bad(part) : part)).join(", ");

@@ -14,7 +14,8 @@ export const LIMITS_OPTION: OptionSpec = {
   flags: "-l, --limit <limit>",
   text:
     "name:rate[/period][:burst][ soft], e.g. rpm:100, tpm:10k/min:15k, 'tpd:500 soft', " +
-    "or a quota, e.g. 'req:10k/month Europe/Berlin', ses:400k/session:5hour; repeatable",
+    "a quota, e.g. 'req:10k/month Europe/Berlin', ses:400k/session:5hour, " +
+    "or slots, 'parallel:20 concurrent'; repeatable",
   required: true,
   repeat: true,
 };
@@ -41,6 +42,7 @@ export const LIMIT_SHAPE: Shape = {
   "soft?": "boolean",
   "quota?": "object",
   "session_seconds?": "number",
+  "concurrent?": "boolean",
 };
 
 /**
@@ -71,7 +73,7 @@ export function nameWarnings(limits: readonly Limit[]): string[] {
 /** Returns a limit as a line, with the word on how it comes back where a day could mean both. */
 export function limitText(limit: Limit): string {
   const burst =
-    limit.rule !== undefined || limit.capacity === limit.refillAmount
+    limit.kind !== "rate" || limit.capacity === limit.refillAmount
       ? ""
       : ` (burst: ${shownAmount(limit.name, limit.capacity)})`;
   const soft = limit.soft ? ", soft" : "";
@@ -83,8 +85,9 @@ function returnText({ rule, refillPeriodSeconds }: Limit): string {
   return refillPeriodSeconds >= DAY_SECONDS ? ", refills evenly" : "";
 }
 
-/** Returns `10,000/min`, or `10,000/month Europe/Berlin`. */
+/** Returns `10,000/min`, `10,000/month Europe/Berlin` or `20 concurrent`. */
 export function rateText(limit: Limit): string {
+  if (limit.kind === "concurrency") return `${withThousands(limit.capacity)} concurrent`;
   if (limit.rule !== undefined) {
     return shownAmount(limit.name, limit.capacity) + printRule(limit.rule);
   }

@@ -9,6 +9,7 @@
 import type { Deadline } from "../base/time.ts";
 import { type BucketConfig, effectiveLink, type Leg, type Link, sameLink } from "../buckets/leg.ts";
 import { ResourceDisabled, ValidationError } from "../domain/errors/errors.ts";
+import { refuseSlots } from "../domain/errors/unsupported-limit.ts";
 import type { Limit } from "../domain/limit.ts";
 import { TOTAL } from "../domain/names.ts";
 import type { ConfigResolver, Resolved } from "../records/config/config-resolver.ts";
@@ -106,11 +107,15 @@ export class Legs {
   readonly #resolver: ConfigResolver;
   readonly #missingLimits: MissingLimits | undefined;
   readonly #links: KnownLinks;
+  /** The name of the store, where it cannot hold slots. */
+  readonly #withoutSlots: string | undefined;
 
   constructor(
-    { resolver, buckets, clock }: Pick<RepositoryInternals, "resolver" | "buckets" | "clock">,
+    internals: Pick<RepositoryInternals, "resolver" | "buckets" | "clock" | "storeName">,
     missingLimits: MissingLimits | undefined,
   ) {
+    const { resolver, buckets, clock, storeName } = internals;
+    this.#withoutSlots = buckets.holdsSlots ? undefined : storeName;
     this.#resolver = resolver;
     this.#missingLimits = missingLimits;
     this.#links = new KnownLinks(buckets, clock);
@@ -238,7 +243,7 @@ export class Legs {
     keepUntil(walk.call, stored);
     const config = configOf(stored, undefined, reading.forced);
     if (config === undefined || link === undefined) return undefined;
-    refuseNames(entityId, TOTAL, config, amounts);
+    this.#refuseUnheld(entityId, TOTAL, config, amounts);
     walk.totals.push(config);
     const linkIsFresh = part?.linkIsFresh === true;
     walk.call.add(legOf(entityId, TOTAL, config, link, linkIsFresh, amounts), walk.part);
@@ -290,8 +295,20 @@ export class Legs {
     if (isOwn) walk.own = config;
     keepUntil(call, stored);
     if (config === undefined) return;
-    refuseNames(entityId, resource, config, amounts);
+    this.#refuseUnheld(entityId, resource, config, amounts);
     call.add(legOf(entityId, resource, config, link, linkIsFresh, amounts), walk.part);
+  }
+
+  /** Refuses limits that this version cannot enforce, or that the store cannot hold. */
+  #refuseUnheld(
+    entityId: string,
+    resource: string,
+    config: BucketConfig,
+    amounts: AmountsByName,
+  ): void {
+    refuseNames(entityId, resource, config, amounts);
+    const store = this.#withoutSlots;
+    if (store !== undefined) refuseSlots(config.limits, `"${entityId}" for "${resource}"`, store);
   }
 
   /** Refuses a part without limits, and names that neither the resource nor a total has. */

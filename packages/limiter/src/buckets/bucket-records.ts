@@ -13,6 +13,7 @@ import type {
 } from "./balance-operations.ts";
 import type { StoredState } from "./bucket-admin.ts";
 import type { BucketStore } from "./bucket-store.ts";
+import { kindOf } from "./config-match.ts";
 
 /**
  * One limit of one bucket, in whole tokens.
@@ -171,6 +172,7 @@ function stateOf(state: StoredState): BucketState {
     refillAmount: floorDiv(state.refillMilli, 1000),
     refillPeriodSeconds: floorDiv(state.periodMs, 1000),
     ...(state.rule === undefined ? {} : { rule: state.rule }),
+    kind: kindOf(state),
   });
   return {
     entityId,

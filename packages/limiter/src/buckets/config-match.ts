@@ -12,10 +12,11 @@
  * them replace nothing.
  */
 
-import type { Rate } from "../core/bucket.ts";
-import { type PeriodRule, sameRule } from "../core/period-rule.ts";
+import { hasSlots, type Rate } from "../core/bucket.ts";
+import { sameRule } from "../core/period-rule.ts";
 import { ValidationError } from "../domain/errors/errors.ts";
 import { type UnsupportedKind, UnsupportedLimitError } from "../domain/errors/unsupported-limit.ts";
+import type { LimitKind } from "../domain/limit.ts";
 import type { BucketConfig, LimitSource } from "./leg.ts";
 
 /** The config that a bucket was built from. */
@@ -100,7 +101,7 @@ export function appliesAnyway(bucket: BuiltFrom, config: BucketConfig): boolean 
 }
 
 function isAtLeast(rate: Rate, other: Rate): boolean {
-  if (!sameRule(rate.rule, other.rule)) return false;
+  if (kindOf(rate) !== kindOf(other) || !sameRule(rate.rule, other.rule)) return false;
   if (rate.refillMilli === 0) return rate.capacityMilli >= other.capacityMilli;
   return (
     rate.capacityMilli >= other.capacityMilli &&
@@ -131,6 +132,7 @@ export function sameRate(left: Rate, right: Rate): boolean {
 }
 
 /** Returns the kind of a limit by its rate; `undefined` without a limit. */
-export function kindOf(rate: Rate | undefined): "rate" | PeriodRule["kind"] | undefined {
-  return rate === undefined ? undefined : (rate.rule?.kind ?? "rate");
+export function kindOf(rate: Parameters<typeof hasSlots>[0] | undefined): LimitKind | undefined {
+  if (rate === undefined) return undefined;
+  return rate.rule?.kind ?? (hasSlots(rate) ? "concurrency" : "rate");
 }

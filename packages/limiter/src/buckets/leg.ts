@@ -86,6 +86,8 @@ export interface ShardPart {
   readonly shard: number;
   /** Milli-tokens, aligned with the limits of the leg. */
   readonly amountsMilli: readonly number[];
+  /** The entry of this process that has its slots; absent where none were taken. */
+  readonly entry?: string | undefined;
 }
 
 export interface LegOutcome {
@@ -112,6 +114,8 @@ export interface Adjustment {
   readonly acquires?: number;
   /** The periods that were consumed in; absent where no limit has any. */
   readonly endsMs?: PeriodEnds | undefined;
+  /** The entry that slots are given back from: nothing is where it is gone, or has less. */
+  readonly entry?: string | undefined;
 }
 
 /** Whether any of it is returned: then it may be repeated under its token. */
@@ -126,7 +130,7 @@ export function refundOf(
   periods?: SeenPeriods,
 ): Adjustment[] {
   const endsMs = endsOf(periods);
-  return parts.map(({ shard, amountsMilli }, at) => ({
+  return parts.map(({ shard, amountsMilli, entry }, at) => ({
     entityId: leg.entityId,
     resource: leg.resource,
     shard,
@@ -134,6 +138,7 @@ export function refundOf(
     deltasMilli: amountsMilli.map((amount) => -amount),
     acquires: at === 0 && amountsMilli.some((amount) => amount > 0) ? -1 : 0,
     endsMs,
+    ...(entry === undefined ? {} : { entry }),
   }));
 }
 

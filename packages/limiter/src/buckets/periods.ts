@@ -51,8 +51,8 @@ export function allowanceOf(
 }
 
 /** Whether a limit has periods. Nothing accrues in it. */
-export function hasPeriods({ refillMilli }: Rate): boolean {
-  return refillMilli === 0;
+export function hasPeriods({ rule }: Rate): boolean {
+  return rule !== undefined;
 }
 
 /** Returns the beginning of a period that ends then. */

@@ -24,7 +24,8 @@ export const DEBT_MILLI_MAX = Number.MAX_SAFE_INTEGER - 1_000_000_000_000_000;
 
 /**
  * The most that a bucket holds and how fast it fills. All three numbers are positive integers, but
- * for the refill of a limit with a rule, which is 0: it resets at the end of a period.
+ * for the refill of a limit with a rule, which resets at the end of a period, and of slots, which
+ * come back when a lease ends: it is 0.
  */
 export interface Rate {
   readonly capacityMilli: number;
@@ -40,6 +41,17 @@ export interface Level {
   readonly refilledAtMs: number;
   /** `0 <= remainder < periodMs`: the part of the next milli-token that has already accrued. */
   readonly remainder: number;
+}
+
+/** How the tokens of a limit come back. */
+interface Refill {
+  readonly refillMilli: number;
+  readonly rule?: PeriodRule | undefined;
+}
+
+/** Whether a limit is of slots: nothing accrues, and nothing resets. */
+export function hasSlots({ refillMilli, rule }: Refill): boolean {
+  return refillMilli === 0 && rule === undefined;
 }
 
 /** Returns the level of a full bucket. */

@@ -3,8 +3,8 @@
  * count (`min`, `10sec`); a calendar unit, a cron expression or a session makes a quota, whose text
  * `quota-text.ts` reads; without one, names such as `rps`, `rpm` and `tpd` have that of their last
  * letter, and all others are per minute. Amounts may be written `1_000`, `10k` and `2M`; those of
- * money are dollars (`usd:$12.50/month UTC`). The word `soft` at the end makes a limit that refuses
- * nothing.
+ * money are dollars (`usd:$12.50/month UTC`). The word `concurrent` after the amount makes slots,
+ * which have no period; the word `soft` at the end makes a limit that refuses nothing.
  */
 
 import { isMoney, MONEY_SIGN, printMoney } from "../core/micro-dollars.ts";
@@ -19,6 +19,7 @@ import { isCalendar, printRule, readCalendar, readCronQuota, readSession } from 
 const FORM =
   "name:rate[/[count]sec|min|hour|day][:burst][ soft], for example rpm:100 or tpm:10000/min:15000";
 const SOFT_END = " soft";
+const SLOTS_END = " concurrent";
 const AMOUNT = /^(-?[0-9]+(?:_[0-9]+)*)([kM]?)$/;
 const AMOUNT_FACTORS: ReadonlyMap<string, number> = new Map([
   ["k", 1000],
@@ -43,9 +44,7 @@ interface LimitForm {
 
 /** Forms that are recognised before anything else; a text of none of them is a rate. */
 const FORMS: readonly LimitForm[] = [
-  notYet("limits of what runs at once, such as parallel:20 concurrent,", ({ amount }) =>
-    amount.endsWith(" concurrent"),
-  ),
+  { matches: ({ amount, tail }) => `${amount}${tail}`.endsWith(SLOTS_END), read: readSlots },
   quota(({ tail }) => /^\/session\b/.test(tail), readSession),
   quota(({ tail }) => tail.startsWith("/cron("), readCronQuota),
   quota(({ tail }) => isCalendar(tail), readCalendar),
@@ -58,8 +57,8 @@ export function parseLimit(text: string): LimitSpec {
   }
   const isSoft = text.endsWith(SOFT_END);
   const parts = partsOf(text, isSoft ? withoutSpaces(text.slice(0, -SOFT_END.length)) : text);
-  checkMoneyPeriod(text, parts.name, parts.tail);
   const form = FORMS.find(({ matches }) => matches(parts));
+  if (form?.read !== readSlots) checkMoneyPeriod(text, parts.name, parts.tail);
   const spec = form === undefined ? readRate(parts) : form.read(parts);
   return isSoft ? { ...spec, soft: true } : spec;
 }
@@ -71,6 +70,7 @@ export function printLimit(limit: LimitSpec): string {
   if (limit.rule !== undefined) {
     return `${limit.name}:${print(limit.capacity)}${printRule(limit.rule)}${soft}`;
   }
+  if (limit.refillAmount === 0) return `${limit.name}:${limit.capacity}${SLOTS_END}${soft}`;
   const burst = limit.capacity === limit.refillAmount ? "" : `:${print(limit.capacity)}`;
   const period = printPeriod(limit.refillPeriodSeconds);
   return `${limit.name}:${print(limit.refillAmount)}/${period}${burst}${soft}`;
@@ -84,6 +84,18 @@ function partsOf(text: string, body: string): LimitText {
   const end = rest.search(/[/:]/);
   if (end < 0) return { text, name, amount: rest, tail: "" };
   return { text, name, amount: rest.slice(0, end), tail: rest.slice(end) };
+}
+
+/** Reads `20 concurrent`. */
+function readSlots(parts: LimitText): LimitSpec {
+  const { text, name, amount, tail } = parts;
+  if (tail !== "") {
+    const reason = "slots have no period and no burst: write name:count concurrent";
+    throw new ValidationError("limit", text, `${reason}, got ${show(text)}`);
+  }
+  const count = withoutSpaces(amount.slice(0, -SLOTS_END.length));
+  const capacity = readCount(parts, "count", count);
+  return { name, capacity, refillAmount: 0, refillPeriodSeconds: 1, kind: "concurrency" };
 }
 
 /** Reads `[/period][:burst]` after the amount. */
@@ -116,8 +128,13 @@ function refuseZone(text: string, tail: string): void {
 }
 
 /** Reads `1000`, `1_000` or `1k`; of money `$12.50`. */
-function readAmount({ text, name }: LimitText, part: string, amount: string): number {
-  if (isMoney(name)) return readMoney(text, name, amount);
+function readAmount(parts: LimitText, part: string, amount: string): number {
+  if (isMoney(parts.name)) return readMoney(parts.text, parts.name, amount);
+  return readCount(parts, part, amount);
+}
+
+/** Reads `1000`, `1_000` or `1k`. */
+function readCount({ text, name }: LimitText, part: string, amount: string): number {
   if (amount.startsWith(MONEY_SIGN)) {
     const reason = `"${name}" is not money: limits in dollars are named usd or usd_…`;
     throw new ValidationError("limit", text, `${reason}, got ${show(text)}`);
@@ -150,17 +167,6 @@ function quota(
       refillPeriodSeconds: 1,
       rule: read(parts.text, parts.tail),
     }),
-  };
-}
-
-/** Makes a form that has a grammar already, and that this version does not limit by. */
-function notYet(what: string, matches: LimitForm["matches"]): LimitForm {
-  return {
-    matches,
-    read: ({ text }) => {
-      const reason = `${what} are not supported yet; expected ${FORM}, got ${show(text)}`;
-      throw new ValidationError("limit", text, reason);
-    },
   };
 }
 

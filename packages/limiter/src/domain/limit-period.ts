@@ -62,7 +62,7 @@ export function printPeriod(seconds: number): string {
 export function periodDisagreement(limit: LimitSpec): string | undefined {
   const { name, capacity, refillAmount, refillPeriodSeconds } = limit;
   const stated = statedSeconds(name);
-  if (limit.rule !== undefined) return undefined;
+  if (refillAmount === 0) return undefined;
   if (stated === undefined || stated === refillPeriodSeconds) return undefined;
   if (refillAmount * stated === capacity * refillPeriodSeconds) return undefined;
   const [said, given] = [printPeriod(stated), printPeriod(refillPeriodSeconds)];

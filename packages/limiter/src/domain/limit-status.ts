@@ -1,6 +1,6 @@
 /** The result of checking one limit. */
 
-import { type Rate, waitMs } from "../core/bucket.ts";
+import { hasSlots, type Rate, waitMs } from "../core/bucket.ts";
 import type { Period } from "../core/calendar.ts";
 import { ceilDiv, floorDiv } from "../core/integers.ts";
 import type { Limit, LimitKind } from "./limit.ts";
@@ -35,10 +35,10 @@ export interface LimitStatus {
   readonly exceeded: boolean;
   /**
    * 0 when not exceeded; `Infinity` when the bucket can never hold that much. Of a quota or a
-   * session the time until it resets.
+   * session the time until it resets; of slots an estimate.
    */
   readonly retryAfterSeconds: number;
-  /** Seconds until the bucket is full if nothing is consumed; 0 when it is. */
+  /** Seconds until the bucket is full if nothing is consumed; 0 when it is; estimated for slots. */
   readonly fullAfterSeconds: number;
   /** How much is missing: `max(0, requested - available)`. */
   readonly deficit: number;
@@ -48,6 +48,8 @@ export interface LimitStatus {
   readonly overdrawn?: true;
   /** All limits of the entity and resource are bypassed: consumption is counted, none refused. */
   readonly bypassed?: true;
+  /** The times are estimates: slots come back when the calls that hold them end. */
+  readonly estimated?: true;
   /** The end of the period in force, of a quota or of a session that has begun: it resets then. */
   readonly resetsAtMs?: number;
   /** The beginning of that period. */
@@ -73,7 +75,12 @@ export interface LimitCheck {
   readonly bypassed?: boolean;
   /** The period in force, of a quota and of a session that has begun. */
   readonly period?: SeenPeriod | undefined;
+  /** How long slots of the bucket were held lately, in milliseconds; a second when absent. */
+  readonly heldMs?: number | undefined;
 }
+
+/** The wait for a slot of a bucket of which no hold has ended yet. */
+const HELD_MS = 1000;
 
 /**
  * Returns the status of a bucket whose balance is known. Only a request above zero can be exceeded.
@@ -89,7 +96,7 @@ export function statusOf(
   const { entityId, resource, limit, requested, bypassed, period } = check;
   const available = floorDiv(availableMilli, 1000);
   const isGate = requested > 0 && !limit.soft && bypassed !== true;
-  const waitingMs = isGate ? waitingFor(requested * 1000, availableMilli, rate, period) : 0;
+  const waitingMs = isGate ? waitingFor(check, requested * 1000, availableMilli, rate) : 0;
   return {
     entityId,
     resource,
@@ -100,33 +107,37 @@ export function statusOf(
     requested,
     exceeded: waitingMs > 0,
     retryAfterSeconds: waitingMs > 0 ? (waitingMs + behindMs) / 1000 : 0,
-    fullAfterSeconds: fullAfter(availableMilli, rate, period, behindMs),
+    fullAfterSeconds: fullAfter(check, availableMilli, rate, behindMs),
     deficit: Math.max(0, requested - available),
     ...marksOf(check, availableMilli),
     ...periodFields(period),
   };
 }
 
-/** Returns the time until a limit has that much: until it accrues, or until the limit resets. */
+/**
+ * Returns the time until a limit has that much: until it accrues, until the limit resets, or as
+ * long as slots are held.
+ */
 function waitingFor(
+  { period, heldMs = HELD_MS }: LimitCheck,
   neededMilli: number,
   availableMilli: number,
   rate: Rate,
-  period: SeenPeriod | undefined,
 ): number {
-  if (period === undefined) return waitMs(neededMilli, availableMilli, rate);
+  const areSlots = hasSlots(rate);
+  if (period === undefined && !areSlots) return waitMs(neededMilli, availableMilli, rate);
   if (neededMilli <= availableMilli) return 0;
   if (neededMilli > rate.capacityMilli) return Number.POSITIVE_INFINITY;
-  return untilReset(period) + 1;
+  return period === undefined ? heldMs : untilReset(period) + 1;
 }
 
 function fullAfter(
+  { period, heldMs }: LimitCheck,
   availableMilli: number,
   rate: Rate,
-  period: SeenPeriod | undefined,
   behindMs = 0,
 ): number {
-  if (rate.rule === undefined) return secondsUntilFull(availableMilli, rate, behindMs);
+  if (rate.rule === undefined) return secondsUntilFull(availableMilli, rate, behindMs, heldMs);
   if (period === undefined || availableMilli >= rate.capacityMilli) return 0;
   return untilReset(period) / 1000;
 }
@@ -145,7 +156,13 @@ function periodFields(period: SeenPeriod | undefined) {
 }
 
 /** Returns the seconds until a bucket with this balance is full, to the millisecond. */
-export function secondsUntilFull(availableMilli: number, rate: Rate, behindMs = 0): number {
+export function secondsUntilFull(
+  availableMilli: number,
+  rate: Rate,
+  behindMs = 0,
+  heldMs = HELD_MS,
+): number {
+  if (hasSlots(rate)) return availableMilli >= rate.capacityMilli ? 0 : heldMs / 1000;
   // A caller that waits gets one millisecond more, so that it never comes too early.
   const waitingMs = waitMs(rate.capacityMilli, availableMilli, rate) - 1;
   return waitingMs < 0 ? 0 : (Math.max(1, waitingMs) + behindMs) / 1000;
@@ -165,19 +182,21 @@ export function grantedStatus(check: LimitCheck, leftMilli: number, rate: Rate):
     requested,
     exceeded: false,
     retryAfterSeconds: 0,
-    fullAfterSeconds: fullAfter(leftMilli, rate, period),
+    fullAfterSeconds: fullAfter(check, leftMilli, rate),
     deficit: 0,
   };
   if (marks === undefined && period === undefined) return status;
   return { ...status, ...marks, ...periodFields(period) };
 }
 
-type Marks = Pick<LimitStatus, "soft" | "overdrawn" | "bypassed">;
+type Marks = Pick<LimitStatus, "soft" | "overdrawn" | "bypassed" | "estimated">;
 
 /** Returns the fields that a status has only where they are true. */
 function marksOf({ limit, bypassed }: LimitCheck, balanceMilli: number): Marks | undefined {
-  if (!limit.soft && bypassed !== true) return undefined;
+  const areSlots = limit.kind === "concurrency";
+  if (!limit.soft && bypassed !== true && !areSlots) return undefined;
   return {
+    ...(areSlots ? { estimated: true } : {}),
     ...(limit.soft ? { soft: true } : {}),
     ...(limit.soft && balanceMilli < 0 ? { overdrawn: true } : {}),
     ...(bypassed === true ? { bypassed } : {}),

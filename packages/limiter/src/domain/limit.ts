@@ -4,6 +4,7 @@ import { defined } from "../base/defined.ts";
 import { warnOnce } from "../base/warn-once.ts";
 import type { Rate } from "../core/bucket.ts";
 import type { Period } from "../core/calendar.ts";
+import { isMoney } from "../core/micro-dollars.ts";
 import { type PeriodRule, sameRule } from "../core/period-rule.ts";
 import {
   checkFields,
@@ -21,15 +22,14 @@ import { periodDisagreement } from "./limit-period.ts";
 import { checkLimitName } from "./names.ts";
 import { PERIODS } from "./periods.ts";
 import { checkRule, type QuotaOptions, quotaRule } from "./quota.ts";
-import { refuseUnstored } from "./stored-kinds.ts";
 
 export const PERIOD_SECONDS_MAX = 1_000_000_000;
 const SPEC_FIELDS = [
-  ...["name", "capacity", "refillAmount", "refillPeriodSeconds", "soft", "rule"],
+  ...["name", "capacity", "refillAmount", "refillPeriodSeconds", "soft", "rule", "kind"],
 ] as const;
 const JSON_FIELDS = [
   ...["name", "capacity", "refill_amount", "refill_period_seconds", "soft"],
-  ...["quota", "session_seconds"],
+  ...["quota", "session_seconds", "concurrent"],
 ] as const;
 /** The last instant of the year 9999; periods are computed since 1970. */
 const TIME_MAX = 253_402_300_799_999;
@@ -53,14 +53,16 @@ export interface LimitSpec {
   readonly name: string;
   /** The most the bucket can hold. */
   readonly capacity: number;
-  /** Tokens that come back in one period; 0 with a rule. */
+  /** Tokens that come back in one period; 0 with a rule, and of slots. */
   readonly refillAmount: number;
-  /** The length of a period in seconds; 1 with a rule. */
+  /** The length of a period in seconds; 1 with a rule, and of slots. */
   readonly refillPeriodSeconds: number;
   /** Refuses nothing: it is consumed into debt. `false` when absent. */
   readonly soft?: boolean;
   /** When a quota or a session resets; absent for a rate. */
   readonly rule?: PeriodRule | undefined;
+  /** Said of slots, `concurrency`; the rule says that of all others. */
+  readonly kind?: LimitKind | undefined;
 }
 
 /** The form of a limit in JSON. */
@@ -74,6 +76,8 @@ export type LimitJson = {
   readonly refill_period_seconds: number;
   /** Present when the limit is soft. */
   readonly soft?: true;
+  /** Present for slots, which come back when a lease ends. */
+  readonly concurrent?: true;
 } & QuotaJson;
 
 /** Options of the factories of limits besides the rate. */
@@ -86,7 +90,7 @@ export interface RateOptions {
 
 /**
  * A limit, or its text: `"rpm:100"`, `"tpm:10000/min:15000"`, `"tpm:10000/min soft"`,
- * `"req:10000/month Europe/Berlin"`.
+ * `"req:10000/month Europe/Berlin"`, `"parallel:20 concurrent"`.
  */
 export type LimitInput = Limit | string;
 
@@ -108,9 +112,9 @@ export class Limit implements LimitSpec {
   readonly name: string;
   /** How its tokens come back. */
   readonly kind: LimitKind;
-  /** The most the bucket can hold, in tokens; of a quota or a session its amount. */
+  /** The most the bucket can hold, in tokens; the amount of a quota or a session; the slots. */
   readonly capacity: number;
-  /** Tokens that come back in one period; 0 for a quota or a session. */
+  /** Tokens that come back in one period; 0 for a quota, a session and slots. */
   readonly refillAmount: number;
   /** The length of a period in seconds. */
   readonly refillPeriodSeconds: number;
@@ -126,10 +130,10 @@ export class Limit implements LimitSpec {
     this.name = checkLimitName(spec.name);
     this.capacity = checkInteger("capacity", spec.capacity, 1, TOKENS_MAX);
     this.rule = spec.rule === undefined ? undefined : checkRule(spec.rule);
-    this.kind = this.rule?.kind ?? "rate";
+    this.kind = kindOfSpec(spec, this.rule);
     // Quotas and sessions are stored as the Python library does: nothing in every second.
     const [least, most, longest] =
-      this.rule === undefined ? [1, TOKENS_MAX, PERIOD_SECONDS_MAX] : [0, 0, 1];
+      this.kind === "rate" ? [1, TOKENS_MAX, PERIOD_SECONDS_MAX] : [0, 0, 1];
     this.refillAmount = checkInteger("refill_amount", spec.refillAmount, least, most);
     this.refillPeriodSeconds = checkInteger(
       "refill_period_seconds",
@@ -189,6 +193,23 @@ export class Limit implements LimitSpec {
     return new Limit({ name, ...numbers, rule, ...defined({ soft: options.soft }) });
   }
 
+  /**
+   * Makes a limit of what may be in flight at once: each unit is a slot, which is held from the
+   * grant until its lease ends, or until the lease releases it.
+   *
+   * @example
+   * ```ts
+   * import { Limit } from 'zae-limiter';
+   * const parallel = Limit.concurrent('parallel', 20);
+   * console.log(`${parallel} ${parallel.kind}`); // parallel:20 concurrent concurrency
+   * ```
+   */
+  static concurrent(name: string, slots: number, options: { readonly soft?: boolean } = {}): Limit {
+    checkFields("options", options, ["soft"]);
+    const numbers = { capacity: slots, refillAmount: 0, refillPeriodSeconds: 1 };
+    return new Limit({ name, ...numbers, kind: "concurrency", ...defined({ soft: options.soft }) });
+  }
+
   /** Makes a limit of any capacity, refill amount and period. */
   static custom(spec: LimitSpec): Limit {
     if (isPlainObject(spec)) checkFields("limit", spec, SPEC_FIELDS);
@@ -197,9 +218,10 @@ export class Limit implements LimitSpec {
 
   /**
    * Reads `name:rate[/[count]sec|min|hour|day][:burst][ soft]`, or a quota such as
-   * `name:amount/month[@day][ Zone][@HH:MM]`, or `name:amount/session:5hour`. Without a period,
-   * names such as `rps`, `rpm` and `tpd` have that of their last letter, all others a minute. Warns
-   * when the name states another period than the text (`ZAEL_LIMIT_NAME`).
+   * `name:amount/month[@day][ Zone][@HH:MM]`, `name:amount/session:5hour`, or slots,
+   * `name:count concurrent`. Without a period, names such as `rps`, `rpm` and `tpd` have that of
+   * their last letter, all others a minute. Warns when the name states another period than the
+   * text (`ZAEL_LIMIT_NAME`).
    */
   static parse(text: string): Limit {
     const limit = new Limit(parseLimit(text));
@@ -218,7 +240,7 @@ export class Limit implements LimitSpec {
       refillAmount: json.refill_amount,
       refillPeriodSeconds: json.refill_period_seconds,
       rule: ruleOfJson(json),
-      ...(json.soft === undefined ? {} : { soft: json.soft }),
+      ...defined({ soft: json.soft, kind: kindOfJson(json) }),
     });
   }
 
@@ -244,7 +266,7 @@ export class Limit implements LimitSpec {
     return this.rule?.kind === "quota" ? PERIODS.at(this.rule, ms) : undefined;
   }
 
-  /** Tokens per second, for display; 0 for a quota or a session. */
+  /** Tokens per second, for display; 0 for a quota, a session and slots. */
   get refillRate(): number {
     return this.refillAmount / this.refillPeriodSeconds;
   }
@@ -262,6 +284,7 @@ export class Limit implements LimitSpec {
       refill_amount: this.refillAmount,
       refill_period_seconds: this.refillPeriodSeconds,
       ...(this.soft ? { soft: true } : {}),
+      ...(this.kind === "concurrency" ? { concurrent: true } : {}),
       ...quotaJson(this.rule),
     };
   }
@@ -270,6 +293,7 @@ export class Limit implements LimitSpec {
   equals(other: Limit): boolean {
     return (
       this.name === other.name &&
+      this.kind === other.kind &&
       this.capacity === other.capacity &&
       this.refillAmount === other.refillAmount &&
       this.refillPeriodSeconds === other.refillPeriodSeconds &&
@@ -277,6 +301,25 @@ export class Limit implements LimitSpec {
       sameRule(this.rule, other.rule)
     );
   }
+}
+
+/** Returns the kind of a limit: a rule has its own, and slots are said to be some. */
+function kindOfSpec({ name, kind }: LimitSpec, rule: PeriodRule | undefined): LimitKind {
+  const known = rule?.kind ?? (kind === "concurrency" ? kind : "rate");
+  if (kind !== undefined && kind !== known) {
+    const reason = `expected "${known}" with these fields, or "concurrency" without a rule`;
+    throw new ValidationError("kind", kind, `${reason}, got ${show(kind)}`);
+  }
+  if (known === "concurrency" && isMoney(name)) {
+    const reason = `"${name}" is money, which is spent and not held: name slots otherwise`;
+    throw new ValidationError("name", name, reason);
+  }
+  return known;
+}
+
+function kindOfJson({ concurrent }: LimitJson): LimitKind | undefined {
+  checkFlag("concurrent", concurrent);
+  return concurrent === true ? "concurrency" : undefined;
 }
 
 /** Lists that `checkLimits` has made. They are frozen, so they need no second check. */
@@ -302,7 +345,6 @@ export function checkLimits(inputs: readonly LimitInput[]): readonly Limit[] {
     }
     names.add(name);
   }
-  limits.forEach(refuseUnstored);
   checkedLists.add(Object.freeze(limits));
   return limits;
 }

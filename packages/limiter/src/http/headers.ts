@@ -170,7 +170,7 @@ function describedStatuses(statuses: readonly LimitStatus[], own: string): Descr
   const limits = statuses.map(({ limit }) => limit);
   const isPlain = statuses.every(
     ({ entityId, resource, limit }) =>
-      entityId === own && resource !== TOTAL && limit.rule === undefined,
+      entityId === own && resource !== TOTAL && limit.kind === "rate",
   );
   if (isPlain) return describedBy(limits);
   return describe(
@@ -197,8 +197,8 @@ function describe(
     limits,
     policy: { name: "ratelimit-policy", value: policies.join(", "), isList: true },
     names: names.map((name, at) => `${at === 0 ? "" : ", "}${name};r=`),
-    waits: limits.map(({ refillAmount, refillPeriodSeconds, rule }, at) =>
-      rule === undefined
+    waits: limits.map(({ refillAmount, refillPeriodSeconds, kind }, at) =>
+      kind === "rate"
         ? `;t=${Math.ceil(refillPeriodSeconds / refillAmount)}`
         : `;t=${Math.ceil(statuses[at]?.fullAfterSeconds ?? 0)}`,
     ),
@@ -210,17 +210,17 @@ function parametersOf(limit: Limit, status: LimitStatus | undefined): string {
   return `;q=${limit.capacity}${windowParameter(limit, status)}${unit}`;
 }
 
-/** Returns the period of a rate, or the length of the period of a quota or a session in force. */
+/** Returns the period of a rate, or the length of that in force; slots have none. */
 function windowParameter(
-  { rule, refillPeriodSeconds }: Limit,
+  { kind, rule, refillPeriodSeconds }: Limit,
   status: LimitStatus | undefined,
 ): string {
-  if (rule === undefined) return `;w=${refillPeriodSeconds}`;
+  if (kind === "rate") return `;w=${refillPeriodSeconds}`;
   const { periodStartMs, resetsAtMs } = status ?? {};
   if (periodStartMs !== undefined && resetsAtMs !== undefined) {
     return `;w=${Math.ceil((resetsAtMs - periodStartMs) / 1000)}`;
   }
-  return rule.kind === "session" ? `;w=${rule.seconds}` : "";
+  return rule?.kind === "session" ? `;w=${rule.seconds}` : "";
 }
 
 /** A full bucket has no token to wait for. */

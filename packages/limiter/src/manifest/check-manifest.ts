@@ -19,7 +19,7 @@ import {
   checkResource,
 } from "../domain/names.ts";
 import { parentsFirst } from "./entity-records.ts";
-import { declaredReset, RESET_FIELDS } from "./limit-declaration.ts";
+import { declaredLimit, RESET_FIELDS } from "./limit-declaration.ts";
 import { emptyManifest, type LevelConfig, type Manifest } from "./manifest.ts";
 import type { Problem, ProblemPath } from "./problem.ts";
 
@@ -227,7 +227,7 @@ class Checker {
     const soft = this.#choice(fields.soft, [...path, "soft"], [true, false]);
     const name = isNamed ? (path.at(-1) ?? "") : ORDINARY.name;
     if (RESET_FIELDS.some((field) => fields[field] !== undefined)) {
-      return this.#attempt(path, () => resettingLimit(name, fields, soft));
+      return this.#attempt(path, () => declaredLimit(name, fields, soft));
     }
     if (fields.capacity === undefined) {
       this.#refuse(path, "the capacity is missing; write capacity: and a whole number");
@@ -344,15 +344,4 @@ function hintFor(value: unknown, path: ProblemPath): string {
 
 function byName(a: Limit, b: Limit): number {
   return a.name < b.name ? -1 : 1;
-}
-
-/** Returns a quota or a session. */
-function resettingLimit(
-  name: string,
-  fields: Readonly<Record<string, unknown>>,
-  soft: boolean | undefined,
-): Limit {
-  const { capacity, rule } = declaredReset(fields) ?? {};
-  const numbers = { capacity: capacity as number, refillAmount: 0, refillPeriodSeconds: 1 };
-  return Limit.custom({ name, ...numbers, rule, ...defined({ soft }) });
 }

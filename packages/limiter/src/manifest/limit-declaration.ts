@@ -1,34 +1,46 @@
 /**
- * When a declared limit resets: `quota` or `session_seconds`, or the fields of the Python library,
- * `reset_schedule` and `reset_after_seconds`.
+ * How a declared limit comes back, where it does not refill evenly: `quota` or `session_seconds`,
+ * the fields of the Python library, `reset_schedule` and `reset_after_seconds`, or `concurrent`.
  */
 
 import { defined } from "../base/defined.ts";
 import type { PeriodRule } from "../core/period-rule.ts";
 import { checkFields, show } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors/errors.ts";
-import type { Limit } from "../domain/limit.ts";
+import { Limit } from "../domain/limit.ts";
 import { quotaJson, ruleOfJson } from "../domain/limit-json.ts";
 import { checkRule, quotaRule } from "../domain/quota.ts";
 
-/** The fields of a limit that make it a quota or a session; at most one of them is given. */
+/** The fields of a limit that make it another kind than a rate; at most one of them is given. */
 export const RESET_FIELDS = [
   "quota",
   "session_seconds",
   "reset_schedule",
   "reset_after_seconds",
+  "concurrent",
 ] as const;
 
-/** The amount of a limit that resets, and when it does. */
+/** The amount of a limit that does not refill evenly, and when it comes back. */
 interface DeclaredReset {
   readonly capacity: unknown;
-  readonly rule: PeriodRule;
+  /** Absent where slots are declared. */
+  readonly rule?: PeriodRule;
 }
 
-/** Returns the reset that a limit declares; `undefined` for a rate. Throws `ValidationError`. */
-export function declaredReset(
+/** Returns a quota, a session or slots. Throws `ValidationError`. */
+export function declaredLimit(
+  name: string,
   fields: Readonly<Record<string, unknown>>,
-): DeclaredReset | undefined {
+  soft: boolean | undefined,
+): Limit {
+  const { capacity, rule } = declaredReset(fields) ?? {};
+  const numbers = { capacity: capacity as number, refillAmount: 0, refillPeriodSeconds: 1 };
+  const kind = rule?.kind ?? "concurrency";
+  return Limit.custom({ name, ...numbers, kind, ...defined({ rule, soft }) });
+}
+
+/** Returns the reset that a limit declares; `undefined` for a rate. */
+function declaredReset(fields: Readonly<Record<string, unknown>>): DeclaredReset | undefined {
   const [given, second] = RESET_FIELDS.filter((name) => fields[name] !== undefined);
   if (given === undefined) return undefined;
   if (second !== undefined) refuse(second, fields[second], `it has ${given} already`);
@@ -45,12 +57,17 @@ export function declaredReset(
   }
   if (given === "quota") return quotaOf(fields.quota, capacity);
   const value = fields[given];
+  if (given === "concurrent") {
+    if (value !== true) refuse(given, value, `expected true, got ${show(value)}`);
+    return { capacity };
+  }
   if (given === "reset_schedule") return { capacity, rule: scheduleOf(value) };
   return { capacity, rule: checkRule({ kind: "session", seconds: value as number }) };
 }
 
 /** Returns the fields of a limit that resets, as a file declares it. */
-export function resetData({ capacity, rule }: Limit): object | undefined {
+export function resetData({ kind, capacity, rule }: Limit): object | undefined {
+  if (kind === "concurrency") return { capacity, concurrent: true };
   if (rule === undefined) return undefined;
   const { quota, session_seconds } = quotaJson(rule);
   if (quota === undefined) return { capacity, session_seconds };

@@ -95,6 +95,7 @@ export class DistributedBucketStore implements BucketStore {
   readonly #reconfiguration: Reconfiguration;
   readonly #merger: Merger;
   readonly #closing = new AbortController();
+  readonly holdsSlots = false;
   #relinks = 0;
 
   constructor(context: RecordContext, options: DistributedBucketStoreOptions) {

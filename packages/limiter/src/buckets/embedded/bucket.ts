@@ -14,12 +14,9 @@ import type { LeftOver } from "../bucket-ttl.ts";
 import { kindOf, staleNames } from "../config-match.ts";
 import {
   type BucketConfig,
-  effectiveLink,
-  type Leg,
   type Link,
   type PeriodEnds,
   type SeenPeriod,
-  sameLink,
 } from "../leg.ts";
 import { hasPeriods } from "../periods.ts";
 import {
@@ -388,12 +385,4 @@ export class Bucket {
       };
     });
   }
-}
-
-/** Returns the links of all buckets when one is not the link that its leg was made from. */
-export function changedLinks(
-  parts: readonly { readonly leg: Leg; readonly bucket: Bucket }[],
-): readonly Link[] | undefined {
-  const links = parts.map(({ leg, bucket }) => effectiveLink(bucket.link, leg.config.cascade));
-  return parts.every(({ leg }, at) => sameLink(leg.link, links[at] as Link)) ? undefined : links;
 }

@@ -23,8 +23,9 @@ import { appliesAnyway, matchConfig } from "../config-match.ts";
 import { LaterRefunds } from "../later-refunds.ts";
 import type { Adjustment, BucketConfig, Leg, LegOutcome, Link } from "../leg.ts";
 import { consumes, effectiveLink, fits, overdrawnOf, UNLINKED } from "../leg.ts";
-import { Bucket, changedLinks } from "./bucket.ts";
+import { Bucket } from "./bucket.ts";
 import type { BucketId, BucketTable, OrdinaryTable } from "./bucket-table.ts";
+import { alive, changedLinks, type Draft, seenIn } from "./draft.ts";
 import { EmbeddedTransfer, resourcesIn } from "./embedded-transfer.ts";
 import { SharedTerms } from "./ordinary-call.ts";
 import { operateRow } from "./row-operation.ts";
@@ -43,19 +44,10 @@ export interface EmbeddedBucketStoreOptions {
   readonly ordinaryTable?: OrdinaryTable;
 }
 
-/** A leg of a consume before it is decided. */
-interface Draft {
-  readonly leg: Leg;
-  /** The row, which may have expired. */
-  readonly stored: Bucket | undefined;
-  /** The bucket that takes its place; the same object where the limits stay as they are. */
-  readonly bucket: Bucket;
-  readonly isNew: boolean;
-}
-
 export class EmbeddedBucketStore implements BucketStore {
   readonly embedded: boolean;
   readonly pythonStamps = undefined;
+  readonly holdsSlots = false;
   readonly #table: BucketTable;
   readonly #ordinaryTable: OrdinaryTable | undefined;
   readonly #clock: Clock;
@@ -383,18 +375,4 @@ export class EmbeddedBucketStore implements BucketStore {
     if (closed.length > 0) this.#table.countUsage(entityId, resource, usage);
     this.#table.set(entityId, resource, bucket);
   }
-}
-
-/** Returns the balances and periods of buckets, aligned with the legs of a call. */
-function seenIn(buckets: readonly Bucket[], legs: readonly Leg[], now: number): SeenBalances {
-  const balancesMilli = buckets.map((bucket, at) =>
-    bucket.balancesOf((legs[at] as Leg).config, now),
-  );
-  const periods = buckets.map((bucket, at) => bucket.periodsOf((legs[at] as Leg).config, now));
-  return { balancesMilli, periods };
-}
-
-/** Returns the bucket unless its time is over. */
-function alive(bucket: Bucket | undefined, now: number): Bucket | undefined {
-  return bucket?.isExpired(now) === true ? undefined : bucket;
 }

@@ -110,7 +110,7 @@ export function isOrdinaryAt(
   nowMs: number,
 ): boolean {
   const place = at * STRIDE;
-  if (rate.refillMilli === 0 && amount > 0 && nowMs >= (numbers[place + END] as number)) {
+  if (hasPeriods(rate) && amount > 0 && nowMs >= (numbers[place + END] as number)) {
     return false;
   }
   return (
@@ -123,7 +123,7 @@ export function isOrdinaryAt(
 /** Returns the balance of a limit at a time, in milli-tokens; negative: a debt. */
 export function heldAt(numbers: Readonly<Numbers>, at: number, rate: Rate, nowMs: number): number {
   const place = at * STRIDE;
-  if (rate.refillMilli === 0) return heldInPeriod(numbers, place, rate, nowMs);
+  if (hasPeriods(rate)) return heldInPeriod(numbers, place, rate, nowMs);
   const elapsedMs = nowMs - (numbers[place + REFILLED_AT] as number);
   if (elapsedMs < 0) return balanceAt(levelOf(numbers, place), rate, nowMs);
   const remainder = numbers[place + REMAINDER] as number;
@@ -141,7 +141,7 @@ export function consumeAt(
 ): void {
   const place = at * STRIDE;
   countAt(numbers, at, amount);
-  if (rate.refillMilli === 0) {
+  if (hasPeriods(rate)) {
     consumeInPeriod(numbers, place, rate, amount, nowMs);
     return;
   }
@@ -170,7 +170,7 @@ export function refundAt(
 ): void {
   countAt(numbers, at, -amount);
   const place = at * STRIDE;
-  if (rate.refillMilli === 0) {
+  if (hasPeriods(rate)) {
     const level = periodOf(numbers, place);
     setPeriod(numbers, place, refunded(level, allowanceOf(rate), amount, fromEndMs));
     return;
@@ -191,7 +191,7 @@ export function addTokens(
 ): number {
   const held = heldAt(numbers, at, rate, nowMs);
   const place = at * STRIDE;
-  if (rate.refillMilli === 0) return addToPeriod(numbers, place, rate, amount, nowMs) - held;
+  if (hasPeriods(rate)) return addToPeriod(numbers, place, rate, amount, nowMs) - held;
   const added = Math.max(0, Math.min(amount, rate.capacityMilli - held));
   numbers[place] = (numbers[place] as number) + added;
   return added;
@@ -298,7 +298,7 @@ export function setPeriodAt(numbers: Numbers, at: number, level: PeriodLevel): v
 /** Opens the period of a quota that is due. A session ends, and is opened by what it grants. */
 export function openDueAt(numbers: Numbers, at: number, rate: Rate, nowMs: number): void {
   const place = at * STRIDE;
-  if (rate.refillMilli !== 0 || nowMs < (numbers[place + END] as number)) return;
+  if (!hasPeriods(rate) || nowMs < (numbers[place + END] as number)) return;
   if (rate.rule?.kind === "quota") openPeriod(numbers, place, rate, nowMs);
   else setPeriod(numbers, place, unusedLevel(allowanceOf(rate), nowMs));
 }

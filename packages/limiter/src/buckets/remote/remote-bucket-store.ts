@@ -47,6 +47,7 @@ export interface RemoteBucketStoreOptions {
 export class RemoteBucketStore implements BucketStore, AdjustmentWriter<string> {
   readonly embedded = false;
   readonly pythonStamps = undefined;
+  readonly holdsSlots = false;
   readonly #options: RemoteBucketStoreOptions;
   readonly #steps: EmbeddedBucketStore;
   readonly #calls: WarmCalls;

@@ -1,5 +1,6 @@
 /** The refusal: which limits were checked, which were exceeded, and when to come back. */
 
+import { defined } from "../../base/defined.ts";
 import type { LimitKind } from "../limit.ts";
 import type { LimitStatus } from "../limit-status.ts";
 import { TOTAL } from "../names.ts";
@@ -15,7 +16,7 @@ export interface LimitStatusJson {
   readonly entity_id: string;
   readonly resource: string;
   readonly limit_name: string;
-  /** How its tokens come back: `rate` evenly, `quota` and `session` at once. */
+  /** How its tokens come back: `rate` evenly, `quota` at once, `concurrency` as calls end. */
   readonly kind: LimitKind;
   /** The most the bucket can hold. */
   readonly capacity: number;
@@ -35,6 +36,8 @@ export interface LimitStatusJson {
   readonly exceeded: boolean;
   /** Seconds until the request fits this limit; `null` when it never does. */
   readonly retry_after_seconds: number | null;
+  /** Present where that is an estimate: slots come back when calls end. */
+  readonly estimated?: true;
 }
 
 /** Options of the JSON of a refusal. */
@@ -213,6 +216,7 @@ function zoneOf({ limit: { rule } }: LimitStatus): string {
 /** Returns how the tokens of a limit come back. */
 function returnJson(status: LimitStatus) {
   const { limit, resetsAtMs } = status;
+  if (limit.kind === "concurrency") return undefined;
   if (limit.rule === undefined) {
     const { refillAmount, refillPeriodSeconds } = limit;
     return { refill_amount: refillAmount, refill_period_seconds: refillPeriodSeconds };
@@ -234,5 +238,6 @@ function statusJson(status: LimitStatus): LimitStatusJson {
     requested: status.requested,
     exceeded: status.exceeded,
     retry_after_seconds: never ? null : status.retryAfterSeconds,
+    ...defined({ estimated: status.estimated }),
   };
 }

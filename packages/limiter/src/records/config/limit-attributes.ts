@@ -1,6 +1,7 @@
 /**
  * Limits as attributes of a config item, in whole tokens and seconds: `l_{name}_cp|ra|rp`, and
- * `w_{name}_cp|ra|rp` for sessions. `rule-attributes.ts` has the rules of quotas and sessions.
+ * `w_{name}_cp|ra|rp` for sessions; slots have `s_{name}_cp` alone. `rule-attributes.ts` has the
+ * rules of quotas and sessions.
  */
 
 import type { PeriodRule } from "../../core/period-rule.ts";
@@ -8,26 +9,22 @@ import { InfrastructureError } from "../../domain/errors/errors.ts";
 import type { OnUnavailable } from "../../domain/errors/unavailability.ts";
 import type { UnsupportedLimit } from "../../domain/errors/unsupported-limit.ts";
 import { Limit, type LimitKind } from "../../domain/limit.ts";
-import { STORED_KINDS } from "../../domain/stored-kinds.ts";
 import { flagAt, type Item, numberAt, textAt } from "../../storage/item.ts";
 import {
   decodeRule,
   encodeRule,
   LIMIT_SUFFIXES,
+  prefixOf,
   RATE_PREFIX,
   type ReadRule,
   SESSION_PREFIX,
+  SLOTS_PREFIX,
   ZONE,
   zoneOf,
 } from "./rule-attributes.ts";
 
 const CAPACITY_SUFFIX = "_cp";
-const UNSUPPORTED = {
-  rate: "schedule",
-  quota: "calendar quota",
-  session: "session quota",
-  concurrency: "schedule",
-} as const;
+const PREFIXES = [RATE_PREFIX, SESSION_PREFIX, SLOTS_PREFIX] as const;
 
 /**
  * Returns the attributes of limits. `before`: the item that they are written to, whose zone stays
@@ -41,11 +38,12 @@ export function encodeLimits(
   const isZoneKept = unsupportedLimits(before).length > 0;
   const zone = isZoneKept ? textAt(before, ZONE) : zoneOf(limits);
   for (const limit of limits) {
-    const prefix = limit.kind === "session" ? SESSION_PREFIX : RATE_PREFIX;
+    const prefix = prefixOf(limit);
     attributes[`${prefix}${limit.name}_cp`] = limit.capacity;
+    if (limit.soft) attributes[`${prefix}${limit.name}_soft`] = true;
+    if (limit.kind === "concurrency") continue;
     attributes[`${prefix}${limit.name}_ra`] = limit.refillAmount;
     attributes[`${prefix}${limit.name}_rp`] = limit.refillPeriodSeconds;
-    if (limit.soft) attributes[`${prefix}${limit.name}_soft`] = true;
     Object.assign(attributes, encodeRule(limit, zone));
   }
   if (zone !== undefined && zoneOf(limits) !== undefined) attributes[ZONE] = zone;
@@ -79,15 +77,13 @@ interface FoundLimit {
 
 /** Returns the rule of a limit, or its kind when this version cannot enforce it. */
 function ruleIn(item: Item, { prefix, name }: FoundLimit): ReadRule {
-  const read = decodeRule(item, prefix, name);
-  if (typeof read === "string") return read;
-  const kind = read.rule?.kind ?? "rate";
-  return STORED_KINDS.has(kind) ? read : UNSUPPORTED[kind];
+  return decodeRule(item, prefix, name);
 }
 
 function limitIn(item: Item, { prefix, name }: FoundLimit, rule: PeriodRule | undefined): Limit {
   // Python's provisioner stores the period of a rate, 60 seconds, for quotas and sessions as well.
-  const isRate = rule === undefined;
+  const areSlots = prefix === SLOTS_PREFIX;
+  const isRate = rule === undefined && !areSlots;
   try {
     return Limit.custom({
       name,
@@ -96,6 +92,7 @@ function limitIn(item: Item, { prefix, name }: FoundLimit, rule: PeriodRule | un
       refillPeriodSeconds: isRate ? (numberAt(item, `${prefix}${name}_rp`) ?? 0) : 1,
       soft: flagAt(item, `${prefix}${name}_soft`),
       rule,
+      ...(areSlots ? { kind: "concurrency" } : {}),
     });
   } catch (cause) {
     throw new InfrastructureError(
@@ -110,7 +107,7 @@ function namesIn(item: Item | undefined): FoundLimit[] {
   const found: FoundLimit[] = [];
   for (const attribute of Object.keys(item ?? {})) {
     if (!attribute.endsWith(CAPACITY_SUFFIX)) continue;
-    for (const prefix of [RATE_PREFIX, SESSION_PREFIX]) {
+    for (const prefix of PREFIXES) {
       if (!attribute.startsWith(prefix)) continue;
       found.push({ prefix, name: attribute.slice(prefix.length, -CAPACITY_SUFFIX.length) });
     }
@@ -134,7 +131,9 @@ export function limitKinds(item: Item): ReadonlyMap<string, LimitKind> {
   return new Map(
     namesIn(item).flatMap((found): [string, LimitKind][] => {
       const read = ruleIn(item, found);
-      return typeof read === "string" ? [] : [[found.name, read.rule?.kind ?? "rate"]];
+      if (typeof read === "string") return [];
+      const kind = found.prefix === SLOTS_PREFIX ? "concurrency" : "rate";
+      return [[found.name, read.rule?.kind ?? kind]];
     }),
   );
 }
@@ -150,7 +149,7 @@ export function onUnavailableIn(item: Item | undefined): OnUnavailable | undefin
  */
 export function limitAttributeNames(item: Item | undefined): string[] {
   return Object.keys(item ?? {}).filter(
-    (name) => name.startsWith(RATE_PREFIX) || name.startsWith(SESSION_PREFIX) || name === ZONE,
+    (name) => name === ZONE || PREFIXES.some((prefix) => name.startsWith(prefix)),
   );
 }
 

@@ -4,7 +4,7 @@
  * A quota has the fields of its cron expressions in `l_{name}_rsched`; one zone holds for the whole
  * item, in `sched_tz`. A session has all of its attributes under `w_{name}_`, and its length in
  * `w_{name}_rsa`. Ours alone: `l_{name}_tz`, the zone of a quota that has another than its item,
- * and `l_{name}_carry` and `l_{name}_cmax`.
+ * `l_{name}_carry` and `l_{name}_cmax`, and all of a limit of slots, under `s_{name}_`.
  */
 
 import { defined } from "../../base/defined.ts";
@@ -17,6 +17,8 @@ import { type Item, integerAt, numberAt, textAt, valueAt } from "../../storage/i
 
 export const RATE_PREFIX = "l_";
 export const SESSION_PREFIX = "w_";
+/** The Python library knows no slots, and passes over what begins so. */
+export const SLOTS_PREFIX = "s_";
 /** The zone of all schedules of an item; absent: UTC. */
 export const ZONE = "sched_tz";
 const UTC = "UTC";
@@ -54,17 +56,31 @@ export function encodeRule(
   }) as Record<string, string | number>;
 }
 
+/** Returns the prefix of all attributes of a limit. */
+export function prefixOf({ kind }: Pick<Limit, "kind">): string {
+  if (kind === "concurrency") return SLOTS_PREFIX;
+  return kind === "session" ? SESSION_PREFIX : RATE_PREFIX;
+}
+
 /** Reads the rule of a limit of an item. */
 export function decodeRule(item: Item, prefix: string, name: string): ReadRule {
   const attribute = (suffix: string) => `${prefix}${name}_${suffix}`;
   const isScheduled = valueAt(item, attribute("sched")) !== undefined;
-  if (prefix === SESSION_PREFIX) {
-    const seconds = numberAt(item, attribute("rsa"));
+  if (prefix !== RATE_PREFIX) {
+    // Another client may have stored a rate of the name, which is then in force.
     const isTwice = valueAt(item, `${RATE_PREFIX}${name}_cp`) !== undefined;
-    if (isScheduled) return "schedule";
-    if (seconds === undefined || isTwice) return "session quota";
-    return checked({ kind: "session", seconds }, "session quota");
+    if (prefix === SLOTS_PREFIX) return isTwice ? "concurrency" : { rule: undefined };
+    return isScheduled ? "schedule" : sessionOf(numberAt(item, attribute("rsa")), isTwice);
   }
+  return quotaOf(item, attribute, isScheduled);
+}
+
+/** Reads the rule of a quota, which a rate has not. */
+function quotaOf(
+  item: Item,
+  attribute: (suffix: string) => string,
+  isScheduled: boolean,
+): ReadRule {
   const resets = textAt(item, attribute("rsched"));
   if (resets === undefined && numberAt(item, attribute("ra")) !== 0) {
     return isScheduled ? "schedule" : { rule: undefined };
@@ -76,6 +92,11 @@ export function decodeRule(item: Item, prefix: string, name: string): ReadRule {
   const carryMax = integerAt(item, attribute("cmax"), 1, Number.MAX_SAFE_INTEGER);
   const rule = { kind: "quota", cron, timeZone, carry, ...defined({ carryMax }) };
   return checked(rule as PeriodRule, "calendar quota");
+}
+
+function sessionOf(seconds: number | undefined, isTwice: boolean): ReadRule {
+  if (seconds === undefined || isTwice) return "session quota";
+  return checked({ kind: "session", seconds }, "session quota");
 }
 
 /** Returns a stored rule; the kind when this version does not know its zone or its expression. */

@@ -1,21 +1,22 @@
 /** Quotas and sessions among stored limits: what is written, read back and refused. */
 
+import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import { UnsupportedLimitError } from "@zae-limiter/limiter/domain/errors/unsupported-limit.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
-import { STORED_KINDS } from "@zae-limiter/limiter/domain/stored-kinds.ts";
 import { applyManifest, planManifest } from "@zae-limiter/limiter/manifest/apply.ts";
 import { parseManifest } from "@zae-limiter/limiter/manifest/parse-manifest.ts";
 import { versionKey } from "@zae-limiter/limiter/records/keys.ts";
+import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import { pythonItem } from "@zae-limiter/test-support/golden-items.ts";
 import { failureOf } from "@zae-limiter/test-support/outcomes.ts";
 import { describeStores } from "@zae-limiter/test-support/stores.ts";
-import { describeUnless, itUnless } from "@zae-limiter/test-support/unless.ts";
-import { expect, it } from "vitest";
+import { itUnless } from "@zae-limiter/test-support/unless.ts";
+import { describe, expect, it } from "vitest";
 
-const AWAITED = !STORED_KINDS.has("session") && "no store holds quotas and sessions yet";
 const TEXTS = ["month:5/month Europe/Berlin soft", "rpm:60/min", "ses:7/session:5hour"];
 
-describeUnless(AWAITED)("quotas and sessions", () => {
+describe("quotas and sessions", () => {
   describeStores("stored limits", (store) => {
     it("quotas and sessions are read back at every level as they were set", async () => {
       const repo = await store.open();
@@ -76,6 +77,36 @@ system: { limits: { req: { quota: { amount: 9, every: day } }, ses: { capacity: 
       const { limits } = await repo.limits.getSystem();
       expect(limits.map(String)).toEqual(["req:9/day UTC", "ses:3/session:min"]);
       expect((await planManifest(repo, manifest)).changes).toEqual([]);
+    });
+
+    it("slots are stored where the store holds them, and refused by its name elsewhere", async () => {
+      const repo = await store.open();
+      const { buckets, storeName } = repo[INTERNALS];
+      const text = "parallel:20 concurrent soft";
+      const key = { PK: `${repo.namespaceId}/RESOURCE#gpt-4`, SK: "#CONFIG" };
+      if (buckets.holdsSlots) {
+        await repo.limits.setResource("gpt-4", ["rpm:60", text]);
+        const item = await store.items.get(key, { consistent: true });
+        expect(item).toMatchObject({ s_parallel_cp: 20, s_parallel_soft: true });
+        expect((await repo.limits.getResource("gpt-4")).map(String)).toEqual([text, "rpm:60/min"]);
+        await repo.limits.setResource("gpt-4", ["rpm:60"]);
+        const left = Object.keys((await store.items.get(key, { consistent: true })) ?? {});
+        expect(left.filter((name) => name.startsWith("s_"))).toEqual([]);
+        return;
+      }
+      const error = await failureOf(repo.limits.setResource("gpt-4", ["rpm:60", text]));
+      expect(error).toBeInstanceOf(UnsupportedLimitError);
+      expect((error as Error).message).toContain(storeName);
+      expect(await store.items.get(key, { consistent: true })).toBeUndefined();
+      const limiter = new RateLimiter(repo);
+      const request = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 1 } };
+      const limits = ["rpm:60", text];
+      expect(await failureOf(limiter.acquire({ ...request, limits }))).toMatchObject({
+        code: "ZAEL_UNSUPPORTED_LIMIT",
+        limitName: "parallel",
+        kind: "concurrency",
+      });
+      expect(await repo.buckets.list("key-1")).toEqual([]);
     });
 
     it("quotas and sessions that Python stored are read", async () => {

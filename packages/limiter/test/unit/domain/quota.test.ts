@@ -1,5 +1,5 @@
 import { decodeResets, encodeResets } from "@zae-limiter/limiter/domain/compact-schedule.ts";
-import { checkLimits, Limit, type LimitJson } from "@zae-limiter/limiter/domain/limit.ts";
+import { Limit, type LimitJson } from "@zae-limiter/limiter/domain/limit.ts";
 import { statusOf } from "@zae-limiter/limiter/domain/limit-status.ts";
 import { localIso, localText, readTimeZone } from "@zae-limiter/limiter/domain/zone.ts";
 import { scheduleVectors } from "@zae-limiter/test-support/golden-items.ts";
@@ -203,11 +203,6 @@ describe("Limit.quota", () => {
 });
 
 describe("the store", () => {
-  test("a kind that no store holds yet is refused", () => {
-    const error = refusal(() => checkLimits(["rpm:5", "parallel:20 concurrent"]));
-    expect(error.reason).toContain("not supported yet");
-  });
-
   const vectors = scheduleVectors<{ encode: { reset_cron?: string; compact: string }[] }>();
   const resets = vectors.encode.filter(({ reset_cron }) => reset_cron !== undefined);
 

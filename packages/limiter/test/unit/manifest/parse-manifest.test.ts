@@ -169,7 +169,7 @@ describe("a manifest that is refused", () => {
         "expected one of on_unavailable, limits",
       '5:33 system.limits.rpm.period: there is no "period" here; ' +
         "expected one of capacity, refill_amount, refill_period, burst, soft, quota, " +
-        "session_seconds, reset_schedule, reset_after_seconds",
+        "session_seconds, reset_schedule, reset_after_seconds, concurrent",
     ]);
   });
 

@@ -58,6 +58,9 @@ const VALID: readonly [string, unknown][] = [
       { cron: "0 9 * * *", tz: "UTC" },
     ]),
   ],
+  ["slots", { namespace: "n", system: only({ capacity: 5, concurrent: true }) }],
+  ["soft slots", { namespace: "n", system: only({ capacity: 5, concurrent: true, soft: true }) }],
+  ["slots as text", { namespace: "n", system: { limits: ["parallel:20 concurrent"] } }],
   ["the word for other kinds", { namespace: "n", replace_kind: true }],
   ["a parent", { namespace: "n", entities: { a: { parent: "b", cascade: true } } }],
   [
@@ -140,6 +143,16 @@ const INVALID: readonly [string, unknown][] = [
   [
     "a session with two lengths",
     { namespace: "n", system: limit({ session_seconds: 5, reset_after_seconds: 5 }) },
+  ],
+  ["slots without a capacity", { namespace: "n", system: only({ concurrent: true }) }],
+  ["slots that are none", { namespace: "n", system: only({ capacity: 5, concurrent: false }) }],
+  [
+    "slots with a refill",
+    { namespace: "n", system: only({ capacity: 5, concurrent: true, refill_amount: 5 }) },
+  ],
+  [
+    "slots with a quota",
+    { namespace: "n", system: only({ concurrent: true, quota: { amount: 5, every: "day" } }) },
   ],
   ["a quota of Python without entries", pythonQuota([])],
   ["a quota of Python with more", pythonQuota([{ cron: "0 0 * * *", scale: 2 }])],

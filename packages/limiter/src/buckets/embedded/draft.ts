@@ -1,0 +1,41 @@
+/** The buckets that a call would consume from, before it is decided. */
+
+import type { SeenBalances } from "../bucket-consumer.ts";
+import { effectiveLink, type Leg, type Link, sameLink } from "../leg.ts";
+import type { Bucket } from "./bucket.ts";
+
+/** A leg of a consume before it is decided. */
+export interface Draft {
+  readonly leg: Leg;
+  /** The row, which may have expired. */
+  readonly stored: Bucket | undefined;
+  /** The bucket that takes its place; the same object where the limits stay as they are. */
+  readonly bucket: Bucket;
+  readonly isNew: boolean;
+}
+
+/** Returns the bucket unless its time is over. */
+export function alive(bucket: Bucket | undefined, nowMs: number): Bucket | undefined {
+  return bucket?.isExpired(nowMs) === true ? undefined : bucket;
+}
+
+/** Returns the links of all buckets when one is not the link that its leg was made from. */
+export function changedLinks(
+  parts: readonly { readonly leg: Leg; readonly bucket: Bucket }[],
+): readonly Link[] | undefined {
+  const links = parts.map(({ leg, bucket }) => effectiveLink(bucket.link, leg.config.cascade));
+  return parts.every(({ leg }, at) => sameLink(leg.link, links[at] as Link)) ? undefined : links;
+}
+
+/** Returns the balances and periods of buckets, aligned with the legs of a call. */
+export function seenIn(
+  buckets: readonly Bucket[],
+  legs: readonly Leg[],
+  now: number,
+): SeenBalances {
+  const balancesMilli = buckets.map((bucket, at) =>
+    bucket.balancesOf((legs[at] as Leg).config, now),
+  );
+  const periods = buckets.map((bucket, at) => bucket.periodsOf((legs[at] as Leg).config, now));
+  return { balancesMilli, periods };
+}
