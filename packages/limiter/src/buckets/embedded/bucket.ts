@@ -12,12 +12,7 @@ import type { ClosedPeriod } from "../../records/usage/period-item.ts";
 import type { StoredState } from "../bucket-admin.ts";
 import type { LeftOver } from "../bucket-ttl.ts";
 import { kindOf, staleNames } from "../config-match.ts";
-import {
-  type BucketConfig,
-  type Link,
-  type PeriodEnds,
-  type SeenPeriod,
-} from "../leg.ts";
+import type { BucketConfig, Link, PeriodEnds, SeenPeriod } from "../leg.ts";
 import { hasPeriods } from "../periods.ts";
 import {
   closedPeriod,
