@@ -28,7 +28,7 @@ describeUnless(first === undefined && "no local DynamoDB runs")("a gateway with 
       const endpoint = first?.endpoint ?? "";
       const table = newName();
       const admin = await Repository.createTable(table, { endpoint, timeoutMs: 20_000 });
-      await admin.limits.setSystem(["tpm:1000/day"]);
+      await admin.limits.setSystem(["tpd:1000/day"]);
       const { key } = await createKey(admin, "team-a", undefined);
       const { key: off } = await createKey(admin, "team-b", undefined);
       await admin.limits.disable({ entityId: "team-b" });
@@ -44,14 +44,14 @@ describeUnless(first === undefined && "no local DynamoDB runs")("a gateway with 
       expect(await keys.find(off, "192.0.2.1")).toMatchObject({ isDisabled: true });
 
       const target = { entityId: "team-a", resource: "gpt-4" };
-      const lease = await limiter.acquire({ ...target, consume: { tpm: 600 } });
+      const lease = await limiter.acquire({ ...target, consume: { tpd: 600 } });
       await lease.commit();
       const responses = new BackgroundResponses(limiter);
       const place = ["team-a", "gpt-4", "https://api.test/v1"] as const;
       await responses.remember("resp_1", "key-1", ...place, keptLeaseOf(lease));
       const found = (await responses.of("resp_1", "key-1")) as Remembered;
-      await responses.settle("resp_1", found, { tpm: 100 });
-      expect(await limiter.available(target)).toEqual({ tpm: 900 });
+      await responses.settle("resp_1", found, { tpd: 100 });
+      expect(await limiter.available(target)).toEqual({ tpd: 900 });
 
       await limiter.close();
       await gate.close();

@@ -24,7 +24,7 @@ beforeEach(async () => {
   const url = `sqlite:${join(folder, "limits.db")}`;
   env = { ZAEL_URL: url, OPENAI_API_KEY: "sk-real" };
   repository = await Repository.open(url);
-  await repository.limits.setSystem(["rpm:100/day", "tpm:1000/day"]);
+  await repository.limits.setSystem(["rpd:100/day", "tpd:1000/day"]);
   upstream = await Upstream.start();
 });
 afterEach(async () => {
@@ -66,7 +66,7 @@ test("SIGTERM lets a stream and its lease end, and the dashboard is served until
   expect(await ended).toMatchObject({ code: 0, err: "Stopping: calls in flight may end first\n" });
   const buckets = await repository.buckets.list("team-a");
   const left = buckets.map(({ limitName, tokens }) => [limitName, tokens]);
-  expect(Object.fromEntries(left)).toEqual({ rpm: 99, tpm: 1000 - 21 });
+  expect(Object.fromEntries(left)).toEqual({ rpd: 99, tpd: 1000 - 21 });
 });
 
 test("Ctrl-C that is pressed again breaks a stream off and keeps what was streamed", async () => {
@@ -89,7 +89,7 @@ test("Ctrl-C that is pressed again breaks a stream off and keeps what was stream
   expect(await ended).toMatchObject({ code: 0, err: "Stopping: calls in flight may end first\n" });
   const buckets = await repository.buckets.list("team-a");
   const left = buckets.map(({ limitName, tokens }) => [limitName, tokens]);
-  expect(Object.fromEntries(left)).toEqual({ rpm: 99, tpm: 1000 - 12 });
+  expect(Object.fromEntries(left)).toEqual({ rpd: 99, tpd: 1000 - 12 });
 });
 
 test.each([[[]], [["--access-log"]]])("SIGHUP does not stop the gateway with %j", async (flags) => {

@@ -156,7 +156,7 @@ describeCliStores("limits", (store) => {
   test("export writes the file, and applying that has nothing to change", async () => {
     const { limits } = store.repository;
     await limits.setSystem(["rpm:10"], { onUnavailable: "allow" });
-    await limits.setEntity("007", ["tpm:5/hour:7"]);
+    await limits.setEntity("007", ["tph:5/hour:7"]);
     const file = join(folder, `exported-${store.namespace}.yaml`);
     expect(await store.run("limits", "export", "-f", file)).toEqual({
       code: 0,

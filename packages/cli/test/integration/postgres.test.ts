@@ -33,11 +33,11 @@ describePostgres("the command line", (server) => {
   });
 
   it("limits, acquires, usage, audit and namespaces work as elsewhere", async () => {
-    expect((await run("system", "set-limits", "-l", "rpm:5/day")).code).toBe(0);
+    expect((await run("system", "set-limits", "-l", "rpd:5/day")).code).toBe(0);
     expect((await run("entity", "create", "key-1")).code).toBe(0);
-    expect((await run("acquire", "key-1", "gpt-4", "-c", "rpm=2")).code).toBe(0);
-    expect((await run("acquire", "key-1", "gpt-4", "-c", "rpm=4")).code).toBe(3);
-    expect((await run("peek", "key-1", "gpt-4")).text).toContain("rpm");
+    expect((await run("acquire", "key-1", "gpt-4", "-c", "rpd=2")).code).toBe(0);
+    expect((await run("acquire", "key-1", "gpt-4", "-c", "rpd=4")).code).toBe(3);
+    expect((await run("peek", "key-1", "gpt-4")).text).toContain("rpd");
     expect((await run("usage", "list", "-r", "gpt-4")).text).toContain("key-1");
     expect((await run("audit", "list")).text).toContain("entity_created");
     expect((await run("namespace", "register", "tenant-a")).code).toBe(0);

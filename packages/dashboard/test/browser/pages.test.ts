@@ -26,14 +26,14 @@ async function furnish(repository: Repository): Promise<RateLimiter> {
   await entities.create({ id: "org", name: EVIL, metadata: { note: EVIL } });
   await entities.create({ id: "key-1", parentId: "org", cascade: true });
   await limits.setSystem(["rpm:600"]);
-  await limits.setResource("gpt-4", ["rpm:100", "tpm:1000/hour"], { principal: "maria" });
+  await limits.setResource("gpt-4", ["rpm:100", "tph:1000/hour"], { principal: "maria" });
   await limits.setEntity("org", ["rpm:500"]);
   await limits.setEntity("key-2", ["rpm:7"], { resource: "gpt-4" });
   const limiter = new RateLimiter(repository);
-  const consume = { rpm: 1, tpm: 800 };
+  const consume = { rpm: 1, tph: 800 };
   await (await limiter.acquire({ entityId: "key-3", resource: "gpt-4", consume })).commit();
   const hour = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - HOUR_MS;
-  const counters = { rpm: 3, tpm: 1900 };
+  const counters = { rpm: 3, tph: 1900 };
   for (const entity of ["key-3", "key-4"]) {
     const seed = {
       entity,
@@ -86,7 +86,7 @@ function suite(visitor: Visitor, open: () => Promise<Repository>): void {
     for (const [view, text] of [
       ["", "Close to exhaustion"],
       ["entities?id=org", EVIL],
-      ["limits", "tpm:1000/hour"],
+      ["limits", "tph:1000/hour"],
       ["usage", "Download CSV"],
       ["audit", "maria"],
       ["namespaces", "active"],
@@ -128,23 +128,23 @@ function suite(visitor: Visitor, open: () => Promise<Repository>): void {
     const page = await visitor.visit(await visitor.serve(repository), "limits");
     await page.getByRole("button", { name: "Edit gpt-4" }).click();
     const input = page.getByLabel(/^Limits, as/);
-    await input.fill("rpm:100  tpm:");
+    await input.fill("rpm:100  tph:");
     await page.getByRole("alert").waitFor();
     expect(await page.getByRole("button", { name: "Save" }).isDisabled()).toBe(true);
-    await input.fill("rpm:100  tpm:500/hour");
+    await input.fill("rpm:100  tph:500/hour");
     await page.getByText("2 buckets change").waitFor();
     await page.getByText(/2 of them used more in an hour/).waitFor();
-    await page.getByText("tpm: 1,900 of 1,000").first().waitFor();
-    expect((await repository.limits.getResource("gpt-4")).map(String)).toContain("tpm:1000/hour");
+    await page.getByText("tph: 1,900 of 1,000").first().waitFor();
+    expect((await repository.limits.getResource("gpt-4")).map(String)).toContain("tph:1000/hour");
     await input.press("Enter");
     await page.getByRole("button", { name: "Edit gpt-4" }).waitFor();
     expect((await repository.limits.getResource("gpt-4")).map(String)).toEqual([
       "rpm:100/min",
-      "tpm:500/hour",
+      "tph:500/hour",
     ]);
     await page.getByRole("link", { name: "Audit" }).click();
     await page.getByText("ann", { exact: true }).waitFor();
-    await page.getByText("tpm:500/hour").waitFor();
+    await page.getByText("tph:500/hour").waitFor();
   });
 
   test("a bucket that is emptied appears on the open overview, and refills there", async () => {

@@ -20,7 +20,7 @@ describeStores("background responses", (store) => {
     nowMs = Date.now() + DAY_MS;
     const clock = () => nowMs;
     const repository = await store.open({ clock });
-    await repository.limits.setSystem(["rpm:100/day", "tpm:10000/day"]);
+    await repository.limits.setSystem(["rpd:100/day", "tpd:10000/day"]);
     await repository.entities.create({ id: "org" });
     await repository.entities.create({ id: "team-a", parentId: "org", cascade: true });
     const namespace = repository.namespaceName;
@@ -31,9 +31,9 @@ describeStores("background responses", (store) => {
   }
 
   /** The lease of a call, which holds the most that the call can cost. */
-  async function holds(limiter: RateLimiter, tpm = 6000): Promise<Lease> {
-    const lease = await limiter.acquire({ ...TARGET, consume: { rpm: 1, tpm: 10 } });
-    lease.settle({ tpm });
+  async function holds(limiter: RateLimiter, tpd = 6000): Promise<Lease> {
+    const lease = await limiter.acquire({ ...TARGET, consume: { rpd: 1, tpd: 10 } });
+    lease.settle({ tpd });
     await lease.commit();
     return lease;
   }
@@ -44,8 +44,8 @@ describeStores("background responses", (store) => {
   }
 
   const left = async (limiter: RateLimiter) => [
-    (await limiter.available({ entityId: "team-a", resource: "gpt-4" }))["tpm"],
-    (await limiter.available({ entityId: "org", resource: "gpt-4" }))["tpm"],
+    (await limiter.available({ entityId: "team-a", resource: "gpt-4" }))["tpd"],
+    (await limiter.available({ entityId: "org", resource: "gpt-4" }))["tpd"],
   ];
 
   test("a response keeps its reserve until any gateway settles it by its usage", async () => {
@@ -56,7 +56,7 @@ describeStores("background responses", (store) => {
     const found = (await responses.of("resp_1", KEY)) as Remembered;
     expect(found).toMatchObject({ ...TARGET, keyId: KEY, upstream: "https://api.test/v1" });
     expect(await left(second)).toEqual([4000, 4000]);
-    await responses.settle("resp_1", found, { tpm: 1500 });
+    await responses.settle("resp_1", found, { tpd: 1500 });
     expect(await left(await open())).toEqual([8500, 8500]);
     // The key may go on asking for it.
     expect(await responses.of("resp_1", KEY)).toMatchObject({ ...TARGET, kept: null });
@@ -71,7 +71,7 @@ describeStores("background responses", (store) => {
       const responses = new BackgroundResponses(limiter);
       return [1, 2].map(async () => {
         const found = (await responses.of("resp_1", KEY)) as Remembered;
-        await responses.settle("resp_1", found, { tpm: 1500 });
+        await responses.settle("resp_1", found, { tpd: 1500 });
       });
     });
     await Promise.all(settling);
@@ -84,7 +84,7 @@ describeStores("background responses", (store) => {
     await remember(limiter, await holds(limiter));
     const responses = new BackgroundResponses(limiter);
     const found = (await responses.of("resp_1", KEY)) as Remembered;
-    await responses.settle("resp_1", found, { rpm: 1, tpm: 11_000 });
+    await responses.settle("resp_1", found, { rpd: 1, tpd: 11_000 });
     expect(await left(await open())).toEqual([-1000, -1000]);
   });
 
@@ -97,7 +97,7 @@ describeStores("background responses", (store) => {
     const [name = ""] = await noteNames(repository);
     const claim = { ...found, kept: null };
     expect(await repository[INTERNALS].notes.replace(name, found, claim)).toBe(true);
-    await responses.settle("resp_1", found, { tpm: 1500 });
+    await responses.settle("resp_1", found, { tpd: 1500 });
     expect(await left(limiter)).toEqual([4000, 4000]);
   });
 
@@ -124,7 +124,7 @@ describeStores("background responses", (store) => {
     expect(await responses.of("resp_1", KEY)).toMatchObject({ upstream: "https://api.test/v1" });
     await responses.remember("resp_2", KEY, "team-a", "gpt-4", "https://other.test", undefined);
     const uncounted = (await responses.of("resp_2", KEY)) as Remembered;
-    await responses.settle("resp_2", uncounted, { tpm: 100 });
+    await responses.settle("resp_2", uncounted, { tpd: 100 });
     expect(await left(limiter)).toEqual([4000, 4000]);
   });
 
@@ -136,7 +136,7 @@ describeStores("background responses", (store) => {
     await remember(limiter, await holds(limiter));
     await remember(limiter, await holds(limiter, 100));
     const found = (await responses.of("resp_1", KEY)) as Remembered;
-    await responses.settle("resp_1", found, { tpm: 1500 });
+    await responses.settle("resp_1", found, { tpd: 1500 });
     expect(await left(await open())).toEqual([8400, 8400]);
   });
 

@@ -33,7 +33,7 @@ beforeEach(async () => {
   upstream = await Upstream.start();
   upstream.replyWith(json(chatAnswer));
   limiter = await RateLimiter.open("memory:");
-  await limiter.repository.limits.setSystem(["rpm:100/day", "tpm:100000/day"]);
+  await limiter.repository.limits.setSystem(["rpd:100/day", "tpd:100000/day"]);
   key = (await createKey(limiter.repository, "team-a", undefined)).key;
   gateway = await startGateway(limiter, upstream);
 });
@@ -113,7 +113,7 @@ test.each([
 ])("tokens count for a path with %s", async (_, path, forwarded) => {
   expect(await ask(path, JSON.stringify(asked))).toMatchObject({ status: 200 });
   expect(upstream.arrived[0]?.path).toBe(forwarded);
-  expect(await consumed()).toEqual({ rpm: 1, tpm: 21 });
+  expect(await consumed()).toEqual({ rpd: 1, tpd: 21 });
 });
 
 test.each([
@@ -194,7 +194,7 @@ test("an upstream that switches protocols without being asked is a 502", async (
   });
   expect(await ask(CHAT, JSON.stringify(asked))).toMatchObject({ status: 502 });
   // Something was sent, so the estimate stays.
-  expect(await consumed()).toEqual({ rpm: 1, tpm: 510 });
+  expect(await consumed()).toEqual({ rpd: 1, tpd: 510 });
 });
 
 test("an answer that the client cannot be sent ends its lease and the connection", async () => {
@@ -204,7 +204,7 @@ test("an answer that the client cannot be sent ends its lease and the connection
   });
   const { status } = await ask(CHAT, JSON.stringify(asked));
   expect(status).toBe(502);
-  await expect.poll(() => consumed()).toEqual({ rpm: 1, tpm: 0 });
+  await expect.poll(() => consumed()).toEqual({ rpd: 1, tpd: 0 });
   await expect.poll(() => metric(/^zae_limiter_gateway_open_requests (\d+)$/m)).toBe(1);
 });
 
@@ -224,7 +224,7 @@ describeEngines("a gateway on DynamoDB", ({ endpoint }) => {
   test("the gateway keeps no client waiting for an answer that broke off during a refund", async () => {
     const table = `gateway-${crypto.randomUUID()}`;
     const repository = await Repository.createTable(table, { endpoint, timeoutMs: 20_000 });
-    await repository.limits.setSystem(["rpm:100/day"]);
+    await repository.limits.setSystem(["rpd:100/day"]);
     const shared = new RateLimiter(repository);
     const { key: other } = await createKey(repository, "team-a", undefined);
     const slow = await startGateway(shared, upstream);
@@ -243,7 +243,7 @@ describeEngines("a gateway on DynamoDB", ({ endpoint }) => {
     expect([502, "broken off"]).toContain(await whole().catch(() => "broken off"));
     await slow.stop(Promise.resolve());
     const left = await shared.available({ entityId: "team-a", resource: "gpt-4o" });
-    expect(left).toEqual({ rpm: 100 });
+    expect(left).toEqual({ rpd: 100 });
     await shared.close();
   });
 });

@@ -29,7 +29,7 @@ const ERROR_BYTES_MAX = 64 * 1024;
  * import { RateLimiter } from 'zae-limiter';
  * import { limitFetch } from 'zae-limiter/llm';
  * const limiter = await RateLimiter.open('memory:');
- * await limiter.repository.limits.setSystem(['rpm:60/day', 'tpm:10000/day']);
+ * await limiter.repository.limits.setSystem(['rpd:60', 'tpd:10000']);
  * const usage = { prompt_tokens: 9, completion_tokens: 3 };
  * const upstream = async () => Response.json({ usage });
  * const fetch = limitFetch(limiter, { entityId: 'team-a', fetch: upstream });
@@ -38,7 +38,7 @@ const ERROR_BYTES_MAX = 64 * 1024;
  * const answer = await fetch(url, { method: 'POST', body });
  * await answer.json();
  * const target = { entityId: 'team-a', resource: 'gpt-4o' };
- * console.log(await limiter.available(target)); // { rpm: 59, tpm: 9988 }
+ * console.log(await limiter.available(target)); // { rpd: 59, tpd: 9988 }
  * await limiter.close();
  * ```
  */

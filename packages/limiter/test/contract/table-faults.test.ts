@@ -24,7 +24,7 @@ function methodsOf(table: ItemTable): ItemTable {
   };
 }
 
-const REQUEST = { entityId: "key-1", resource: "api", consume: { rpm: 1 } };
+const REQUEST = { entityId: "key-1", resource: "api", consume: { rpd: 1 } };
 
 test("an error of a sweep does not reach the acquire that was granted before it", async () => {
   const table = methodsOf(new MapTable());
@@ -38,11 +38,11 @@ test("an error of a sweep does not reach the acquire that was granted before it"
     },
   };
   const limiter = new RateLimiter(await Repository.over(refusing));
-  await limiter.repository.limits.setSystem(["rpm:1000/day"]);
+  await limiter.repository.limits.setSystem(["rpd:1000/day"]);
   for (let number = 0; number < 200; number += 1) await limiter.acquire(REQUEST);
   expect(pages.some((partition) => partition.endsWith("#EXPIRING"))).toBe(true);
   const { entityId, resource } = REQUEST;
-  expect(await limiter.available({ entityId, resource })).toEqual({ rpm: 800 });
+  expect(await limiter.available({ entityId, resource })).toEqual({ rpd: 800 });
   await limiter.close();
 });
 
@@ -50,7 +50,7 @@ test("buckets of many resources are listed and removed with a few requests each"
   const calls: StoreCall[] = [];
   const repo = await Repository.over(new MapTable(), { onCall: (call) => calls.push(call) });
   const limiter = new RateLimiter(repo);
-  await repo.limits.setSystem(["rpm:1000/day"]);
+  await repo.limits.setSystem(["rpd:1000/day"]);
   for (let number = 0; number < 60; number += 1) {
     await limiter.acquire({ ...REQUEST, resource: `api-${number}` });
   }
@@ -73,7 +73,7 @@ test("acquires of one bucket take turns in a process, with two requests each", a
   const calls: StoreCall[] = [];
   const repo = await Repository.over(new MapTable(), { onCall: (call) => calls.push(call) });
   const limiter = new RateLimiter(repo);
-  await repo.limits.setSystem(["rpm:1000/day"]);
+  await repo.limits.setSystem(["rpd:1000/day"]);
   await limiter.acquire(REQUEST);
   calls.splice(0);
   await Promise.all(Array.from({ length: 60 }, () => limiter.acquire(REQUEST)));
@@ -86,15 +86,15 @@ test("usage of the busiest entities is kept where steps run again", async () => 
   const clock = () => 1_900_000_000_000;
   const repo = await Repository.over(new MapTable(), { clock, usage: { maxEntities: 2 } });
   const limiter = new RateLimiter(repo);
-  await repo.limits.setSystem(["rpm:1000/day"]);
+  await repo.limits.setSystem(["rpd:1000/day"]);
   for (let number = 0; number < 8; number += 1) {
     const request = { ...REQUEST, entityId: `key-${number}` };
     for (let times = 0; times <= number; times += 1) await limiter.acquire(request);
   }
   const { total } = await repo.usage.summary({ resource: "api" });
-  expect(total).toEqual({ rpm: 36 });
+  expect(total).toEqual({ rpd: 36 });
   const busy = await repo.usage.summary({ entityId: "key-7" });
-  expect(busy.total).toEqual({ rpm: 8 });
+  expect(busy.total).toEqual({ rpd: 8 });
   const { snapshots } = await repo.usage.snapshots({ resource: "api", window: "hourly" });
   const entities = new Set(snapshots.map(({ entityId }) => entityId));
   expect([...entities].sort()).toEqual(["_other_", "key-6", "key-7"]);
@@ -134,7 +134,7 @@ test("closing waits for the requests under way, and feeds end without an error",
     return seen;
   })();
   const limiter = new RateLimiter(repo);
-  await repo.limits.setSystem(["rpm:1000/day"]);
+  await repo.limits.setSystem(["rpd:1000/day"]);
   const granted = limiter.acquire(REQUEST).catch((error: unknown) => error);
   await new Promise((resolve) => setImmediate(resolve));
   await limiter.close();

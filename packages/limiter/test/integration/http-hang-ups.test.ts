@@ -17,7 +17,7 @@ const CLIENTS = SOAK ? 1000 : 200;
 const REQUESTS = SOAK ? 100_000 : 400;
 const CAPACITY = 1_000_000_000;
 /** Refills one token a day: what is missing was consumed. */
-const LIMITS = [`rpm:1/day:${CAPACITY}`, `tpm:1/day:${CAPACITY}`];
+const LIMITS = [`rpd:1/day:${CAPACITY}`, `tpd:1/day:${CAPACITY}`];
 const TARGET = { entityId: "127.0.0.1", resource: "http", limits: LIMITS };
 
 function heapBytes(): number {
@@ -49,7 +49,7 @@ describe.each(ADAPTERS)("hang-ups on $name", (adapter) => {
         tokens += 1;
         for (let chunk = 0; chunk < chunks; chunk += 1) {
           used += 10;
-          lease?.settle({ tpm: used + 1 });
+          lease?.settle({ tpd: used + 1 });
           tokens += 10;
           yield "data: more\n\n";
           await new Promise((resolve) => setImmediate(resolve));
@@ -77,8 +77,8 @@ describe.each(ADAPTERS)("hang-ups on $name", (adapter) => {
     }
     await expect
       .poll(async () => {
-        const { rpm = 0, tpm = 0 } = await limiter.available(TARGET);
-        return { requests: CAPACITY - rpm - handled, tokens: CAPACITY - tpm - tokens };
+        const { rpd = 0, tpd = 0 } = await limiter.available(TARGET);
+        return { requests: CAPACITY - rpd - handled, tokens: CAPACITY - tpd - tokens };
       })
       .toEqual({ requests: 0, tokens: 0 });
     expect(handled).toBeGreaterThan(0);
@@ -90,7 +90,7 @@ describe.each(ADAPTERS)("hang-ups on $name", (adapter) => {
     const onWarning = (warning: Error) => warnings.push(warning);
     process.on("warning", onWarning);
     const { url } = await stage.serve({ limits: LIMITS }, ({ lease }) => {
-      lease?.settle({ tpm: 3 });
+      lease?.settle({ tpd: 3 });
       return { body: "ok" };
     });
     const many = async (count: number) => {

@@ -43,14 +43,14 @@ test("a full disk is an outage in which nothing is written, and it ends with the
   await store.close();
 });
 
-const REQUEST = { entityId: "user-1", resource: "api", consume: { rpm: 1 } };
+const REQUEST = { entityId: "user-1", resource: "api", consume: { rpd: 1 } };
 
 async function limiterOnFile() {
   const folder = mkdtempSync(join(tmpdir(), "zae-limiter-"));
   folders.push(folder);
   const path = join(folder, "limits.db");
   const limiter = await RateLimiter.open(`sqlite:${path}`, { onUnavailable: "allow" });
-  await limiter.repository.limits.setSystem(["rpm:100/day"]);
+  await limiter.repository.limits.setSystem(["rpd:100/day"]);
   // The first call makes the bucket, the second finds it as it was seen.
   for (let call = 0; call < 2; call += 1) await limiter.acquire(REQUEST);
   const consumed = async () => {

@@ -26,10 +26,10 @@ export function cascadeContract(store: StoreUnderTest): void {
     async () => {
       const subject = await store.open();
       const { limiter, repo } = subject;
-      await repo.limits.setEntity("child", ["rpm:1000/day"]);
+      await repo.limits.setEntity("child", ["rpm:1000"]);
       const lease = await limiter.acquire({ ...CHILD, consume: { rpm: 500 } });
       await family(subject, "child", "parent");
-      await repo.limits.setEntity("parent", ["rpm:1000/day"]);
+      await repo.limits.setEntity("parent", ["rpm:1000"]);
       await limiter.acquire({ entityId: "parent", resource: RESOURCE, consume: { rpm: 900 } });
       await lease.consume({ rpm: 1 });
       expect(await used(subject, "child", "parent")).toEqual([501, 901]);

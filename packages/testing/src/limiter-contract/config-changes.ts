@@ -38,8 +38,8 @@ export function configChangesContract(store: StoreUnderTest): void {
     expect(await bucket(subject)).toEqual(["rpm 90/rpm:200/min"]);
     await set("rpm:50");
     expect(await bucket(subject)).toEqual(["rpm 50/rpm:50/min"]);
-    await set("rpm:200/hour");
-    expect(await bucket(subject)).toEqual(["rpm 50/rpm:200/hour"]);
+    await set("rpm:100/30sec:200");
+    expect(await bucket(subject)).toEqual(["rpm 50/rpm:100/30sec:200"]);
     await set("rpm:100", "tpm:1000");
     expect(await bucket(subject)).toEqual(["rpm 50/rpm:100/min", "tpm 1000/tpm:1000/min"]);
     expect(await milliOf(subject, "user-1", RESOURCE, "rpm")).toMatchObject({ consumed: 10_000 });

@@ -73,7 +73,7 @@ export function overrideContract(store: StoreUnderTest): void {
       const { limiter, repo, time } = subject;
       await repo.limits.setSystem(["rpm:100"]);
       await limiter.acquire({ ...USER, consume: { rpm: 40 } });
-      for (const limit of ["rpm:5", "rpm:500/day", "rpm:1/min:500"]) {
+      for (const limit of ["rpm:5", "rpm:10/min:500", "rpm:1/min:500"]) {
         await refusalOf(limiter.acquire({ ...USER, limits: [limit], consume: { rpm: 499 } }));
       }
       time.advance(6000);

@@ -42,14 +42,14 @@ export function readsContract(store: StoreUnderTest): void {
 
   extra("a look at the limits counts a parent that this process has just made", async () => {
     const { limiter, repo } = await store.open();
-    await repo.limits.setSystem(["rpm:10/hour"]);
-    await limiter.acquire({ entityId: "team", resource: RESOURCE, consume: { rpm: 9 } });
-    await limiter.acquire({ ...USER, consume: { rpm: 1 } });
+    await repo.limits.setSystem(["rph:10"]);
+    await limiter.acquire({ entityId: "team", resource: RESOURCE, consume: { rph: 9 } });
+    await limiter.acquire({ ...USER, consume: { rph: 1 } });
     await repo.entities.create({ id: "team" });
     await repo.entities.create({ id: "user-1", parentId: "team", cascade: true });
-    expect(await limiter.available(USER)).toEqual({ rpm: 1 });
+    expect(await limiter.available(USER)).toEqual({ rph: 1 });
     await repo.entities.delete("user-1");
-    expect(await limiter.available(USER)).toEqual({ rpm: 10 });
+    expect(await limiter.available(USER)).toEqual({ rph: 10 });
   });
 
   test("a look at the limits tells the time until enough is there, ancestors counted (A129)", async () => {

@@ -10,8 +10,8 @@ const target = { entityId: "key-1", resource: "gpt-4" };
 
 beforeAll(async () => {
   const limiter = await RateLimiter.open(store.url, { namespace: name });
-  await limiter.repository.limits.setEntity("key-1", ["tpm:1000000/hour", "usd:$500/hour"]);
-  const lease = await limiter.acquire({ ...target, consume: { tpm: 1200, usd: 12_345_678 } });
+  await limiter.repository.limits.setEntity("key-1", ["tph:1000000/hour", "usd:$500/hour"]);
+  const lease = await limiter.acquire({ ...target, consume: { tph: 1200, usd: 12_345_678 } });
   await lease.commit();
   await limiter.close();
 });
@@ -19,7 +19,7 @@ beforeAll(async () => {
 test("peek shows dollars, and micro-dollars in JSON", async () => {
   const { out } = await under({ columns: 120 }, "peek", "key-1", "gpt-4");
   expect(out).toMatch(/usd .* \$487\.\d+ of \$500\.00 .*\+\$500\.00\/hour/);
-  expect(out).toMatch(/tpm .* 998,\d{3} of 1,000,000 /);
+  expect(out).toMatch(/tph .* 998,\d{3} of 1,000,000 /);
   const { limits } = await json<{ limits: { limit_name: string; capacity: number }[] }>(
     "peek",
     "key-1",
@@ -30,11 +30,11 @@ test("peek shows dollars, and micro-dollars in JSON", async () => {
 
 test("usage has dollars in tables, sums and axes of charts, and micro-dollars in JSON", async () => {
   const spent = "$12.345678";
-  expect((await run("usage", "list", "-e", "key-1")).out).toContain(`tpm=1,200, usd=${spent}`);
-  expect((await run("usage", "top")).out).toContain(`tpm=1,200, usd=${spent}`);
+  expect((await run("usage", "list", "-e", "key-1")).out).toContain(`tph=1,200, usd=${spent}`);
+  expect((await run("usage", "top")).out).toContain(`tph=1,200, usd=${spent}`);
   const summary = await run("usage", "summary", "-e", "key-1", "-w", "hourly");
   expect(summary.out).toMatch(/usd +\$12\.345678 +\$12\.345678/);
-  expect(summary.out).toMatch(/tpm +1,200 +1,200\.00/);
+  expect(summary.out).toMatch(/tph +1,200 +1,200\.00/);
   const { out } = await run("usage", "list", "-e", "key-1", "--plot");
   expect(out).toMatch(/^\$12\.345678 ┤/m);
   expect(out).toMatch(/^ +\$6\.172839 ┤/m);

@@ -20,7 +20,7 @@ describeLimiterStores("a kept lease", (store) => {
   it("a kept lease is settled to less by another client, for the entity and its ancestors", async () => {
     const subject = await store.open();
     await family(subject, "child", "parent");
-    await subject.repo.limits.setSystem(["rpm:100/day", "tpm:1000/day"]);
+    await subject.repo.limits.setSystem(["rpm:100", "tpm:1000"]);
     const lease = await subject.limiter.acquire({ ...CHILD, consume: { rpm: 1 } });
     lease.settle({ rpm: 60, tpm: 500 });
     await lease.commit();
@@ -36,7 +36,7 @@ describeLimiterStores("a kept lease", (store) => {
   it("a kept lease is settled to more than there is, and leaves a debt", async () => {
     const subject = await store.open();
     await family(subject, "child", "parent");
-    await subject.repo.limits.setSystem(["rpm:100/day"]);
+    await subject.repo.limits.setSystem(["rpm:100"]);
     const lease = await subject.limiter.acquire({ ...CHILD, consume: { rpm: 100 } });
     await lease.commit();
     await settleKept((await store.another(subject)).limiter, kept(lease), { rpm: 130, other: 7 });
@@ -45,7 +45,7 @@ describeLimiterStores("a kept lease", (store) => {
 
   it("a kept lease on several resources is settled on each of them", async () => {
     const subject = await store.open();
-    await subject.repo.limits.setSystem(["rpm:100/day"]);
+    await subject.repo.limits.setSystem(["rpm:100"]);
     const also = [{ resource: "total", consume: { rpm: 40 } }];
     const lease = await subject.limiter.acquire({ ...CHILD, consume: { rpm: 40 }, also });
     await lease.commit();
@@ -58,7 +58,7 @@ describeLimiterStores("a kept lease", (store) => {
 
   it("a kept lease that bypassed its limits is settled without touching balances", async () => {
     const subject = await store.open();
-    await subject.repo.limits.setSystem(["rpm:100/day"]);
+    await subject.repo.limits.setSystem(["rpm:100"]);
     await (await subject.limiter.acquire({ ...CHILD, consume: { rpm: 10 } })).commit();
     await subject.repo.limits.bypass({ entityId: "child" });
     const lease = await subject.limiter.acquire({ ...CHILD, consume: { rpm: 500 } });
@@ -71,10 +71,10 @@ describeLimiterStores("a kept lease", (store) => {
 
   it("settling a kept lease leaves newer limits of its bucket as they are", async () => {
     const subject = await store.open();
-    await subject.repo.limits.setEntity("child", ["rpm:100/day", "old:5/day"], { resource: "api" });
+    await subject.repo.limits.setEntity("child", ["rpm:100", "old:5/day"], { resource: "api" });
     const lease = await subject.limiter.acquire({ ...CHILD, consume: { rpm: 40, old: 2 } });
     await lease.commit();
-    await subject.repo.limits.setEntity("child", ["rpm:50/day"], { resource: "api" });
+    await subject.repo.limits.setEntity("child", ["rpm:50"], { resource: "api" });
     await (await subject.limiter.acquire({ ...CHILD, consume: { rpm: 1 } })).commit();
     const another = await store.another(subject);
     await settleKept(another.limiter, kept(lease), { rpm: 30, old: 1 });
@@ -85,7 +85,7 @@ describeLimiterStores("a kept lease", (store) => {
 
   it("a kept lease whose entity was deleted creates nothing when it is settled", async () => {
     const subject = await store.open();
-    await subject.repo.limits.setSystem(["rpm:100/day"]);
+    await subject.repo.limits.setSystem(["rpm:100"]);
     await subject.repo.entities.create({ id: "child" });
     const lease = await subject.limiter.acquire({ ...CHILD, consume: { rpm: 40 } });
     await lease.commit();
@@ -96,7 +96,7 @@ describeLimiterStores("a kept lease", (store) => {
 
   it("a refund of a kept lease serves a call that waits in the same process", async () => {
     const subject = await store.open();
-    await subject.repo.limits.setSystem(["rpm:10/day"]);
+    await subject.repo.limits.setSystem(["rpm:10"]);
     const lease = await subject.limiter.acquire({ ...CHILD, consume: { rpm: 10 } });
     await lease.commit();
     const request = { ...CHILD, consume: { rpm: 5 }, maxWaitSeconds: 86_400 };
@@ -108,7 +108,7 @@ describeLimiterStores("a kept lease", (store) => {
 
   it("a kept lease with amounts that cannot be is refused, and changes nothing", async () => {
     const subject = await store.open();
-    await subject.repo.limits.setSystem(["rpm:100/day"]);
+    await subject.repo.limits.setSystem(["rpm:100"]);
     const lease = await subject.limiter.acquire({ ...CHILD, consume: { rpm: 40 } });
     await lease.commit();
     const [holding] = kept(lease).holdings;
@@ -126,7 +126,7 @@ describeLimiterStores("a kept lease", (store) => {
 describeItemStores("a kept lease on several shards", (store) => {
   it("a kept lease on several shards is refunded where its tokens came from", async () => {
     const first = await store.open();
-    await first.repo.limits.setSystem(["rpm:100/day"]);
+    await first.repo.limits.setSystem(["rpm:100"]);
     await first.limiter.acquire({ ...CHILD, consume: {} });
     const { items } = store.place;
     if (items === undefined) throw new Error("buckets are items here");

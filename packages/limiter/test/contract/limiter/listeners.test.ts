@@ -103,7 +103,7 @@ describeLimiterStores("two limiters on one repository", (store) => {
       [opened, events],
     ] as const) {
       const { limits } = limiter.repository;
-      await limits.setResource("gpt-4", ["rpm:10/day"]);
+      await limits.setResource("gpt-4", ["rpm:10"]);
       const lease = await limiter.acquire({ ...USER, consume: { rpm: 10 } });
       await limiter.tryAcquire({ ...USER, consume: { rpm: 1 } });
       await lease.rollback();

@@ -14,7 +14,7 @@ const MINUTE = 60_000;
 
 describeItemStores("shards that are merged", (store) => {
   it("shards that are merged leave one that has what both had, and nothing of the other", async () => {
-    const subject = await opened(store, ["rpm:100/day", "tpm:1000/day"], 2);
+    const subject = await opened(store, ["rpm:100", "tpm:1000"], 2);
     const items = itemsOf(store);
     const [first, second] = keysOf(subject, 2);
     // 40 and a debt of 10; 45,000 and 30 have been consumed in total.
@@ -45,7 +45,7 @@ describeItemStores("shards that are merged", (store) => {
   });
 
   it("shards are not merged when one of them is written to meanwhile, and then as it is", async () => {
-    const subject = await opened(store, ["rpm:100/day"], 2);
+    const subject = await opened(store, ["rpm:100"], 2);
     const [, second] = keysOf(subject, 2);
     const items = itemsOf(store);
     let writes = 0;
@@ -67,7 +67,7 @@ describeItemStores("shards that are merged", (store) => {
   });
 
   it("merged shards cost a client that counts them two requests, and grant no token twice", async () => {
-    const subject = await opened(store, ["rpm:40/day"], 4);
+    const subject = await opened(store, ["rpm:40"], 4);
     const others = [await store.another(subject), await store.another(subject)];
     const clients = [subject, ...others];
     let granted = 1;
@@ -94,7 +94,7 @@ describeItemStores("shards that are merged", (store) => {
   });
 
   it("shards that are merged take refunds and corrections of leases on the shard that is gone", async () => {
-    const subject = await opened(store, ["rpm:100/day"], 2);
+    const subject = await opened(store, ["rpm:100"], 2);
     const { limiter } = subject;
     // More than a shard holds, so each lease has a part of both.
     const leases = [
@@ -112,7 +112,7 @@ describeItemStores("shards that are merged", (store) => {
   });
 
   it("shards that are merged are split again with the limits and the tokens that there are", async () => {
-    const subject = await opened(store, ["rpm:100/day"], 2);
+    const subject = await opened(store, ["rpm:100"], 2);
     await halve(store, subject);
     await splitInto(itemsOf(store), target(subject), 2, subject.time.nowMs);
     for (let call = 0; call < 20; call += 1) await subject.limiter.acquire(ONE);
@@ -142,7 +142,7 @@ describeItemStores("shards that are merged", (store) => {
   });
 
   it("shards stay where the Python library may use the table", async () => {
-    const subject = await opened(store, ["rpm:100/day"], 2);
+    const subject = await opened(store, ["rpm:100"], 2);
     const [first] = keysOf(subject, 2);
     await itemsOf(store).update(first, { add: { b_wcu_tk: -1000 } });
     expect(await halve(store, subject)).toBe(false);
@@ -152,7 +152,7 @@ describeItemStores("shards that are merged", (store) => {
   });
 
   it("shards that are gone do not come back with a count that a client read before", async () => {
-    const subject = await opened(store, ["rpm:100/day"], 4);
+    const subject = await opened(store, ["rpm:100"], 4);
     // Shard 1 has taken in shard 3, and the first one still counts four.
     const items = itemsOf(store);
     const cut = new Proxy(items, {

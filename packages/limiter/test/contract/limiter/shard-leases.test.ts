@@ -15,7 +15,7 @@ describeItemStores("a lease on the shard that had enough", (store) => {
   async function drained(): Promise<Subject> {
     const first = await store.open();
     await family(first, "child", "parent");
-    await first.repo.limits.setSystem(["rpm:100/day", "tpm:1000/day"]);
+    await first.repo.limits.setSystem(["rpm:100", "tpm:1000"]);
     await first.limiter.acquire({ ...CHILD, consume: {} });
     const { items } = store.place;
     if (items === undefined) throw new Error("buckets are items here");

@@ -33,8 +33,8 @@ test("clients that compete for a bucket and its parent are granted what the pare
   const clients = await clientsOf(new MapTable(), calls);
   const { entities, limits, usage } = (clients[0] as RateLimiter).repository;
   await entities.create({ id: "project" });
-  await limits.setEntity("project", ["rpm:40/day"]);
-  await limits.setSystem(["rpm:20/day"]);
+  await limits.setEntity("project", ["rpd:40/day"]);
+  await limits.setSystem(["rpd:20/day"]);
   const keys = ["key-1", "key-2", "key-3"];
   for (const id of keys) await entities.create({ id, parentId: "project", cascade: true });
 
@@ -43,7 +43,7 @@ test("clients that compete for a bucket and its parent are granted what the pare
     clients.flatMap((limiter) =>
       keys.flatMap((entityId) =>
         Array.from({ length: 8 }, () =>
-          limiter.tryAcquire({ entityId, resource: "api", consume: { rpm: 1 } }),
+          limiter.tryAcquire({ entityId, resource: "api", consume: { rpd: 1 } }),
         ),
       ),
     ),
@@ -55,9 +55,9 @@ test("clients that compete for a bucket and its parent are granted what the pare
 
   for (const { lease } of granted.slice(0, 10)) await lease.rollback();
   const [, other] = clients;
-  expect(await other?.available({ entityId: "project", resource: "api" })).toEqual({ rpm: 10 });
+  expect(await other?.available({ entityId: "project", resource: "api" })).toEqual({ rpd: 10 });
   const totals = await Promise.all(
-    ["project", ...keys].map(async (entityId) => (await usage.summary({ entityId })).total["rpm"]),
+    ["project", ...keys].map(async (entityId) => (await usage.summary({ entityId })).total["rpd"]),
   );
   const [ofProject, ...ofKeys] = totals;
   expect(ofProject).toBe(30);

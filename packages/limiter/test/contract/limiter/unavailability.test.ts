@@ -202,7 +202,7 @@ describe("while the store is down", () => {
         const faults = new Faults();
         const subject = await store.open({ ...IMPATIENT, faults });
         const { limiter, repo } = subject;
-        await repo.limits.setSystem(["rpm:1000/day"]);
+        await repo.limits.setSystem(["rpm:1000"]);
         await limiter.acquire({ ...USER, consume: { rpm: 600 } });
         const work = limiter.run(RPM, async (lease) => {
           lease.adjust({ rpm: 300 });

@@ -79,7 +79,7 @@ describeStores("applying a manifest", (store) => {
       });
     expect(counts(await applyManifest(repo, properties("5"))).created).toBe(1);
     expect(texts(await repo.limits.getResource("gpt-4"))).toEqual(["rpm:5/30sec"]);
-    const system = { OnUnavailable: "allow", Limits: { tpm: { Capacity: 9, RefillAmount: 3 } } };
+    const system = { OnUnavailable: "allow", Limits: { tph: { Capacity: 9, RefillAmount: 3 } } };
     const updated = await applyManifest(repo, properties("6", { System: system }));
     expect(counts(updated)).toEqual({ ...NOTHING, created: 1, updated: 1 });
     const deleted = await applyManifest(repo, emptyManifest(repo.namespaceName));
@@ -206,8 +206,8 @@ describeStores("applying a manifest", (store) => {
 
   it("applying a manifest exports what is stored; that file applied is no change", async () => {
     const repo = await store.open();
-    await repo.limits.setSystem(["rpm:10", "tpm:100/hour:500"], { onUnavailable: "allow" });
-    await repo.limits.setResource("openai/gpt-4", ["rpm:10/5min"]);
+    await repo.limits.setSystem(["rpm:10", "tph:100/hour:500"], { onUnavailable: "allow" });
+    await repo.limits.setResource("openai/gpt-4", ["calls:10/5min"]);
     for (const id of ["007", "z", "a"]) await repo.limits.setEntity(id, ["rpm:1"]);
     await repo.limits.setEntity("a", ["rpm:2"], { resource: "gpt-4" });
     const text = printManifest(await exportManifest(repo));

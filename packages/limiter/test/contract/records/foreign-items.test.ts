@@ -29,7 +29,7 @@ describeStores("foreign items in the indexes", (store) => {
     const repo = await store.open({ configCacheTtlSeconds: 0 });
     await repo.entities.create({ id: "org" });
     await repo.entities.create({ id: "key-1", parentId: "org" });
-    await repo.limits.setEntity("org", ["rpm:100/day"], { resource: RESOURCE });
+    await repo.limits.setEntity("org", ["rpm:100"], { resource: RESOURCE });
     const warnings: LimiterWarning[] = [];
     const limiter = new RateLimiter(repo, { onWarning: (warning) => warnings.push(warning) });
     const lease = await limiter.acquire({

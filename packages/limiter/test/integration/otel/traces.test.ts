@@ -15,7 +15,7 @@ import { observe } from "@zae-limiter/limiter/otel/index.ts";
 import { describeEngines } from "@zae-limiter/test-engines/engines.ts";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 
-const REQUEST = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 1 } };
+const REQUEST = { entityId: "key-1", resource: "gpt-4", consume: { rpd: 1 } };
 
 const ends: (() => unknown)[] = [];
 afterEach(async () => {
@@ -37,7 +37,7 @@ describeEngines("the traces of a limiter", ({ endpoint }) => {
   async function opened(): Promise<RateLimiter> {
     const table = `traces-${crypto.randomUUID()}`;
     const repository = await Repository.createTable(table, { endpoint, timeoutMs: 20_000 });
-    await repository.limits.setSystem(["rpm:2/day"]);
+    await repository.limits.setSystem(["rpd:2/day"]);
     const limiter = new RateLimiter(repository);
     ends.push(() => limiter.close());
     await limiter.acquire(REQUEST);
@@ -68,7 +68,7 @@ describeEngines("the traces of a limiter", ({ endpoint }) => {
     await limiter.tryAcquire(REQUEST);
     expect(spans().at(-1)?.attributes).toMatchObject({
       "zae_limiter.outcome": "refused",
-      "zae_limiter.limit": "rpm",
+      "zae_limiter.limit": "rpd",
       "zae_limiter.hierarchy.level": "entity",
     });
   });
@@ -97,7 +97,7 @@ describeEngines("the traces of a limiter", ({ endpoint }) => {
     const limiter = await opened();
     const { tracer, spans } = tracing();
     ends.push(observe(limiter, { tracer, meter: false }));
-    await expect(limiter.acquire({ ...REQUEST, consume: { rpm: -1 } })).rejects.toThrow("rpm");
+    await expect(limiter.acquire({ ...REQUEST, consume: { rpd: -1 } })).rejects.toThrow("rpd");
     expect(spans()[0]).toMatchObject({ name: "acquire gpt-4", status: { code: 2 } });
   });
 });

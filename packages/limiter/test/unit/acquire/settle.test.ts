@@ -4,12 +4,12 @@ import { RateLimiter } from "@zae-limiter/limiter/index.ts";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-const LIMITS = ["rpm:100/day", "tpm:10000/day", "tpd:50000/day"];
+const LIMITS = ["rpd:100/day", "tpm:10000/day", "tpd:50000/day"];
 const tokens = fc.nat({ max: 900 });
-const amounts = fc.record({ rpm: fc.nat({ max: 3 }), tpm: tokens, tpd: tokens });
+const amounts = fc.record({ rpd: fc.nat({ max: 3 }), tpm: tokens, tpd: tokens });
 /** Some of the limits, in any order, and names that the entity has no limit for. */
 const settled = fc.record(
-  { tpd: tokens, tpm: tokens, rpm: fc.nat({ max: 3 }), itpm: tokens },
+  { tpd: tokens, tpm: tokens, rpd: fc.nat({ max: 3 }), itpm: tokens },
   { requiredKeys: [] },
 );
 
@@ -58,7 +58,7 @@ test("whole amounts settle to the same as amounts that round up to them", async 
         expect(whole).toEqual(rounded);
         const last = Object.assign({}, consume, ...steps) as Record<string, number>;
         expect(whole.left).toEqual({
-          rpm: 100 - (last["rpm"] ?? 0),
+          rpd: 100 - (last["rpd"] ?? 0),
           tpm: 10_000 - (last["tpm"] ?? 0),
           tpd: 50_000 - (last["tpd"] ?? 0),
         });
@@ -73,17 +73,17 @@ test("an amount that is no whole number of tokens never settles in one step", as
   const onWarning = ({ kind }: { kind: string }) => void warned.push(kind);
   const limiter = await RateLimiter.open("memory:", { onWarning });
   await limiter.repository.limits.setSystem(LIMITS);
-  const request = { entityId: "key-1", resource: "api", consume: { rpm: 1, tpm: 500 } };
+  const request = { entityId: "key-1", resource: "api", consume: { rpd: 1, tpm: 500 } };
   await (await limiter.acquire(request)).commit();
   const lease = await limiter.acquire(request);
   lease.settle({ tpm: undefined });
   lease.settle({ tpm: -1 });
   expect(warned).toEqual(["amount_missing", "amount_negative"]);
-  expect(lease.consumed).toEqual({ rpm: 1 });
+  expect(lease.consumed).toEqual({ rpd: 1 });
   expect(() => lease.settle({ tpm: 1, itpm: 1 })).toThrow('there is no limit "itpm" here');
   expect(() => lease.settle({ tpm: "1" } as never)).toThrow("expected a number");
   expect(() => lease.settle({ tpm: 1e16 })).toThrow("tpm");
-  expect(lease.consumed).toEqual({ rpm: 1 });
+  expect(lease.consumed).toEqual({ rpd: 1 });
   await lease.commit();
   expect(() => lease.settle({ tpm: 1 })).toThrow("not active");
   await limiter.close();

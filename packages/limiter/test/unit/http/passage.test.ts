@@ -13,14 +13,14 @@ import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
 import { expect, test } from "vitest";
 
 const TARGET = { entityId: "key-1", resource: "http" };
-const BUCKET = { ...TARGET, limits: ["tpm:1000/day"] };
+const BUCKET = { ...TARGET, limits: ["tpd:1000/day"] };
 
 /** A request that has consumed 100 tokens. */
 async function passing(refunds = false) {
   const time = new VirtualTime(1_800_000_000_000);
   const repository = await Repository.open("memory:", { clock: time.clock, timer: time.timer });
   const limiter = new RateLimiter(repository);
-  const lease = await limiter.acquire({ ...BUCKET, consume: { tpm: 100 } });
+  const lease = await limiter.acquire({ ...BUCKET, consume: { tpd: 100 } });
   const outcomes: Outcome[] = [];
   const failures: unknown[] = [];
   const rules: PassageRules = {
@@ -33,21 +33,21 @@ async function passing(refunds = false) {
     endFailed: (_, error) => failures.push(error),
   };
   const passage = new Passage(lease, TARGET, rules);
-  const left = async () => (await limiter.available(BUCKET)).tpm;
+  const left = async () => (await limiter.available(BUCKET)).tpd;
   return { failures, lease, left, outcomes, passage, rules, time };
 }
 
 test("a handler that never ends its response loses the lease after a minute", async () => {
   const { lease, left, outcomes, passage, time } = await passing();
-  lease.settle({ tpm: 300 });
+  lease.settle({ tpd: 300 });
   void passage.hangUp(200);
   await time.pass(59_000);
   expect(await left()).toBe(700);
-  lease.settle({ tpm: 500 });
+  lease.settle({ tpd: 500 });
   await time.pass(1000);
   expect(outcomes).toEqual([{ status: 200, aborted: true }]);
   expect(await left()).toBe(500);
-  expect(() => lease.settle({ tpm: 1 })).toThrow(LeaseExpiredError);
+  expect(() => lease.settle({ tpd: 1 })).toThrow(LeaseExpiredError);
 });
 
 test("a client that hangs up is refunded after a minute too, where refundWhen says so", async () => {
@@ -61,7 +61,7 @@ test("a handler that ends in time ends the lease once, and leaves no timer", asy
   const { lease, outcomes, passage, time } = await passing();
   const hungUp = passage.hangUp(200);
   await time.settle();
-  lease.settle({ tpm: 7 });
+  lease.settle({ tpd: 7 });
   await passage.end({ status: 200, aborted: true }, false);
   await hungUp;
   expect(outcomes).toHaveLength(1);

@@ -157,7 +157,7 @@ describe("an estimate that does not fit", () => {
   });
 
   test("a learned estimate is never cut to nothing", async () => {
-    await world.limiter.repository.limits.setEntity("a", ["tpm:100/day"]);
+    await world.limiter.repository.limits.setEntity("a", ["tpm:100"]);
     const metering = world.metering();
     await calls(metering, A, 1, 80);
     expect(await world.limiter.available(A)).toEqual({ tpm: 10 });
@@ -165,7 +165,7 @@ describe("an estimate that does not fit", () => {
   });
 
   test("a call that may wait does not wait for its learned estimate", async () => {
-    await world.limiter.repository.limits.setEntity("a", ["tpm:1000/day"]);
+    await world.limiter.repository.limits.setEntity("a", ["tpm:1000"]);
     const metering = world.metering({ maxWaitSeconds: 60 });
     await calls(metering, A, 1, 690);
     const call = await world.begin(factsOf(), metering);
@@ -185,7 +185,7 @@ describe("an estimate that does not fit", () => {
 
   test("a call that is refused after its wait does not wait again with a smaller estimate", async () => {
     const slow = { name: "rpm", capacity: 1, refillAmount: 1, refillPeriodSeconds: 20 };
-    await world.limiter.repository.limits.setEntity("a", [Limit.custom(slow), "tpm:1000/day"]);
+    await world.limiter.repository.limits.setEntity("a", [Limit.custom(slow), "tpm:1000"]);
     const other = await world.limiter.acquire({ ...A, consume: { tpm: 1 } });
     const metering = world.metering({ maxWaitSeconds: 30 });
     await calls(metering, A, 1, 690);

@@ -27,6 +27,7 @@ describe("the splitter of server-sent events", () => {
   const streams = [
     ["OpenAI", sse(chatEvents(TEXTS), { done: true })],
     ["Anthropic", sse(messagesEvents(TEXTS), { named: true })],
+    ["several lines each", "data: 1\ndata: 2\n\nevent: a\ndata: 3\ndata: 4\n\n"],
   ] as const;
   for (const [name, text] of streams) {
     for (const end of ENDS) {

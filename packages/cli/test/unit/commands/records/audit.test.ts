@@ -64,7 +64,7 @@ test("without an entity, the changes of the whole namespace are listed", async (
   const { run, json } = store.namespace({ clock, env: { ZAEL_PRINCIPAL: "ci" } });
   const parent = ["--parent", "acme", "--allow-missing-parent", "--cascade"];
   await run("entity", "create", "key-1", ...parent, "--metadata", '{"a":1}');
-  await run("resource", "set-defaults", "gpt-4", "-l", "rpm:5", "-l", "tpm:100/hour:200");
+  await run("resource", "set-defaults", "gpt-4", "-l", "rpm:5", "-l", "tph:100/hour:200");
   await run("system", "set-defaults", "-l", "rpm:9", "--on-unavailable", "allow");
   const { out } = await run("audit", "list");
   const rows = out
@@ -74,7 +74,7 @@ test("without an entity, the changes of the whole namespace are listed", async (
   expect(rows).toEqual([
     ["TIME", "ENTITY", "ACTION", "PRINCIPAL", "RESOURCE", "DETAILS"],
     [NOON, "$SYSTEM", "limits_set", "ci", "-", "rpm:9/min on_unavailable=allow"],
-    [NOON, "$RESOURCE:gpt-4", "limits_set", "ci", "gpt-4", "rpm:5/min tpm:100/hour:200"],
+    [NOON, "$RESOURCE:gpt-4", "limits_set", "ci", "gpt-4", "rpm:5/min tph:100/hour:200"],
     [
       NOON,
       "key-1",

@@ -26,10 +26,10 @@ beforeAll(async () => {
   for (const id of ["ann", "bob"]) {
     await entities.create({ id, parentId: "team-a", cascade: true });
   }
-  await limits.setSystem(["tpm:1000000/hour", "usd:$500/hour"]);
+  await limits.setSystem(["tph:1000000/hour", "usd:$500/hour"]);
   await limits.setEntity("team-a", ["usd:$900/hour"], { resource: TOTAL });
-  const spend = async (entityId: string, resource: string, tpm: number, usd: number) => {
-    const lease = await limiter.acquire({ entityId, resource, consume: { tpm, usd } });
+  const spend = async (entityId: string, resource: string, tph: number, usd: number) => {
+    const lease = await limiter.acquire({ entityId, resource, consume: { tph, usd } });
     await lease.commit();
   };
   await spend("ann", "gpt-4", 1200, 12_345_678);
@@ -53,7 +53,7 @@ describe("usage report", () => {
     expect(rows(out)).toEqual([
       ["2026-12-01 00:00 Europe/Berlin to 2027-01-01 00:00 Europe/Berlin"],
       [""],
-      ["ENTITY", "RESOURCE", "EVENTS", "tpm", "usd"],
+      ["ENTITY", "RESOURCE", "EVENTS", "tph", "usd"],
       ["team-a", "gpt-4", "2", "1,230", "$14.345678"],
       ["ann *", "gpt-4", "1", "1,200", "$12.345678"],
       ["bob *", "gpt-4", "1", "30", "$2.00"],
@@ -86,16 +86,16 @@ describe("usage report", () => {
         {
           resource: "gpt-4",
           total_events: 2,
-          counters: { tpm: 1230, usd: 14_345_678 },
+          counters: { tph: 1230, usd: 14_345_678 },
           cascaded: false,
         },
-        { resource: "claude", total_events: 1, counters: { tpm: 100, usd: 1000 }, cascaded: false },
+        { resource: "claude", total_events: 1, counters: { tph: 100, usd: 1000 }, cascaded: false },
       ],
-      total: { total_events: 3, counters: { tpm: 1330, usd: 14_346_678 } },
+      total: { total_events: 3, counters: { tph: 1330, usd: 14_346_678 } },
     });
     const { out } = await run("usage", "report", "--by", "entity", "--csv", ...DECEMBER);
     expect(out.trimEnd().split("\n")).toEqual([
-      "entity_id,total_events,tpm,usd ($),cascaded",
+      "entity_id,total_events,tph,usd ($),cascaded",
       "team-a,3,1330,14.346678,no",
       "ann,2,1300,12.346678,yes",
       "bob,1,30,2,yes",

@@ -77,7 +77,7 @@ describe("the legs of a call", () => {
 });
 
 describe("a parent that has too little, while the other buckets cannot be read", () => {
-  const CONSUME = { resource: "api", consume: { rpm: 5 } };
+  const CONSUME = { resource: "api", consume: { rpd: 5 } };
 
   /** The child is known to one process, and the parent is emptied by another one. */
   async function emptied() {
@@ -88,7 +88,7 @@ describe("a parent that has too little, while the other buckets cannot be read",
       await time.until(table.process().open({ timeoutMs: 800 })),
     ];
     const { entities, limits } = limiter.repository;
-    await time.until(limits.setSystem(["rpm:10/day"]));
+    await time.until(limits.setSystem(["rpd:10/day"]));
     await time.until(entities.create({ id: "team" }));
     await time.until(entities.create({ id: "child", parentId: "team", cascade: true }));
     await time.until(limiter.acquire({ ...CONSUME, entityId: "child" }));
