@@ -18,6 +18,7 @@ const GUIDE = [
     page("Hierarchy", "guide/hierarchy"),
     page("A limit per team", "guide/per-team"),
     page("Budgets in money", "guide/budgets"),
+    page("Alerts", "guide/alerts"),
     page("Namespaces", "guide/namespaces"),
   ]),
   group("Acquiring", [

@@ -21,6 +21,7 @@ describe("Limit", () => {
       readonly soft: boolean;
       readonly rule: PeriodRule | undefined;
       readonly kind: LimitKind;
+      readonly alerts: readonly number[];
     }>();
     // @ts-expect-error A limit never changes.
     limit.capacity = 5;
@@ -63,6 +64,7 @@ describe("Limit", () => {
       | "quota"
       | "session_seconds"
       | "concurrent"
+      | "alerts"
     >();
     expectTypeOf(limit.toString()).toBeString();
     expectTypeOf(limit.equals).parameters.toEqualTypeOf<[other: Limit]>();

@@ -105,6 +105,8 @@ export type {
   QuotaWeekday,
   SessionLength,
 } from "./domain/quota.ts";
+export type { Alert, AlertDelivery, StoredAlert } from "./records/alerts/alert-item.ts";
+export type { AlertQuery, AlertRecords } from "./records/alerts/alerts.ts";
 export type { AuditAction, AuditEvent, AuditLog } from "./records/audit.ts";
 export type { CacheStats } from "./records/config/config-cache.ts";
 export type { FlagTarget } from "./records/config/config-level.ts";

@@ -3,7 +3,13 @@
 import { Deadline, type Timer } from "../base/time.ts";
 import type { ConsumeResult, Outcome, PlainRequest } from "../buckets/bucket-consumer.ts";
 import type { BucketStore } from "../buckets/bucket-store.ts";
-import type { Leg, LegOutcome, Link } from "../buckets/leg.ts";
+import {
+  type Adjustment,
+  isWatched,
+  type Leg,
+  type LegOutcome,
+  type Link,
+} from "../buckets/leg.ts";
 import { RateLimiterUnavailable } from "../domain/errors/errors.ts";
 import { tooBusy } from "../domain/errors/unavailability.ts";
 import type { Limit } from "../domain/limit.ts";
@@ -212,6 +218,7 @@ export class Acquirer implements LeaseHost {
       if (result.outcome === "granted") {
         const { legs: outcomes } = result;
         this.#see(legs, (at) => (outcomes[at] as LegOutcome).link, true);
+        if (legs.some(isWatched)) this.#internals.alerts.granted(legs, outcomes);
         return { legs, shares, outcomes };
       }
       if (result.outcome === "refused") {
@@ -309,6 +316,10 @@ export class Acquirer implements LeaseHost {
 
   emit(event: LimiterEvent): void {
     this.#announcer.emit(event);
+  }
+
+  adjusted(adjustment: Adjustment): void {
+    if (isWatched(adjustment)) this.#internals.alerts.adjusted(adjustment);
   }
 
   refunded(bucket: BucketName, tokens: AmountsByName): void {

@@ -1,8 +1,9 @@
 /**
  * Events of a limiter. Nothing is computed without a listener.
  *
- * A limiter reports its own calls: what was acquired, rejected, degraded and restored. Splits and
- * warnings belong to buckets, so all limiters of the namespace on this repository report them.
+ * A limiter reports its own calls: what was acquired, rejected, degraded and restored. Splits,
+ * alerts and warnings belong to buckets: all limiters of the namespace on this repository report
+ * them.
  * Requests belong to the store, so all limiters on it report them, whichever namespace they are
  * for, and also those the repository makes for itself.
  */
@@ -10,6 +11,7 @@
 import type { BucketWarning } from "../buckets/bucket-warning.ts";
 import type { RateLimiterUnavailable } from "../domain/errors/errors.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
+import type { Alert } from "../records/alerts/alert-item.ts";
 import type { RecordWarning } from "../records/record-warning.ts";
 import type { RepositoryInternals, RepositoryListener } from "../repository/internals.ts";
 import type { StoreCall } from "../storage/item-store.ts";
@@ -58,6 +60,8 @@ export type LimiterEvent =
       readonly resource: string;
       readonly shardCount: number;
     }
+  /** A percentage of a quota or a session was used, which its limit has an alert at. */
+  | { readonly type: "alert"; readonly alert: Alert }
   /**
    * One request to the store, with the capacity it used. Buckets in memory and SQLite need none:
    * there it is records alone that are asked for.
@@ -151,6 +155,7 @@ export function listen(
   const listener: RepositoryListener = {
     onWarning,
     onSplit: events && ((notice) => events({ type: "split", ...notice })),
+    onAlert: events && ((alert) => events({ type: "alert", alert })),
   };
   listeners.add(listener);
   const leave = events && listenToCalls((call) => events({ type: "call", call }));

@@ -15,7 +15,8 @@
 
 import type { Deadline } from "../base/time.ts";
 import type { Limit } from "../domain/limit.ts";
-import type { Adjustment, Leg, LegOutcome, Link, SeenPeriods } from "./leg.ts";
+import type { BucketName } from "../records/keys.ts";
+import type { Adjustment, BucketConfig, Leg, LegOutcome, Link, SeenPeriods } from "./leg.ts";
 
 export type ConsumeResult =
   | { readonly outcome: "granted"; readonly legs: readonly LegOutcome[] }
@@ -41,6 +42,14 @@ export interface SeenBalances {
   readonly balancesMilli: readonly (readonly number[])[];
   /** Leg by leg; absent: no leg has limits with periods. */
   readonly periods?: readonly (SeenPeriods | undefined)[] | undefined;
+}
+
+/** The balances of one leg in one shard, or in all of them. */
+export interface SeenShard {
+  readonly balancesMilli: readonly number[];
+  readonly periods?: SeenPeriods | undefined;
+  /** How many shards the bucket has; absent: this is the sum of all. */
+  readonly shardCount?: number;
 }
 
 /** A request as the caller wrote it, for a call that may be ordinary. */
@@ -136,6 +145,11 @@ export interface BucketConsumer {
   refund(adjustment: Adjustment, options?: BucketCallOptions): Promise<void> | undefined;
   /** Returns the balances of each leg, shards summed; a bucket that is not there is full. */
   read(legs: readonly Leg[], options?: BucketCallOptions): Promise<SeenBalances>;
+  /**
+   * Returns the shards of a bucket as this process has seen them last, without a request; absent
+   * where a store has no shards.
+   */
+  lastSeen?(bucket: BucketName, config: BucketConfig): readonly SeenShard[];
   /** Waits for refunds in the background. */
   close(): Promise<void>;
 }

@@ -21,7 +21,15 @@ export interface ShardsWarning {
   readonly shardCount: number;
 }
 
-export type BucketWarning = RefundWarning | ShardsWarning;
+/** An alert could not be written; the next call that sees the use tries again. */
+export interface AlertWarning {
+  readonly kind: "alert_failed";
+  readonly entityId: string;
+  readonly resource: string;
+  readonly cause: unknown;
+}
+
+export type BucketWarning = RefundWarning | ShardsWarning | AlertWarning;
 
 export function refundWarning(adjustment: Adjustment, cause: unknown): RefundWarning {
   const { entityId, resource, shard, config, deltasMilli } = adjustment;

@@ -177,6 +177,13 @@ export function softNames({
   return names;
 }
 
+/** Whether a limit of a leg has alerts. Under bypass nothing is used. */
+export function isWatched({ config: { limits, bypass } }: Pick<Leg, "config">): boolean {
+  if (bypass === true) return false;
+  for (const { alerts } of limits) if (alerts.length > 0) return true;
+  return false;
+}
+
 /** Returns the soft limits that were consumed from and are below zero now, each once. */
 export function overdrawnOf(
   config: Gated,

@@ -4,11 +4,14 @@
  * `quota-text.ts` reads; without one, names such as `rps`, `rpm` and `tpd` have that of their last
  * letter, and all others are per minute. Amounts may be written `1_000`, `10k` and `2M`; those of
  * money are dollars (`usd:$12.50/month UTC`). The word `concurrent` after the amount makes slots,
- * which have no period; the word `soft` at the end makes a limit that refuses nothing.
+ * which have no period; the word `soft` at the end makes a limit that refuses nothing; `alerts
+ * 50,80,100` after it writes an alert at each of these percentages of a quota.
  */
 
+import { defined } from "../base/defined.ts";
 import { isMoney, MONEY_SIGN, printMoney } from "../core/micro-dollars.ts";
 import type { PeriodRule } from "../core/period-rule.ts";
+import { cutAlerts, printAlerts } from "./alerts.ts";
 import { show } from "./check.ts";
 import { ValidationError } from "./errors/errors.ts";
 import type { LimitSpec } from "./limit.ts";
@@ -55,25 +58,26 @@ export function parseLimit(text: string): LimitSpec {
   if (typeof text !== "string") {
     throw new ValidationError("limit", text, `expected text like ${FORM}, got ${show(text)}`);
   }
-  const isSoft = text.endsWith(SOFT_END);
-  const parts = partsOf(text, isSoft ? withoutSpaces(text.slice(0, -SOFT_END.length)) : text);
+  const { rest, alerts } = cutAlerts(text);
+  const isSoft = rest.endsWith(SOFT_END);
+  const parts = partsOf(text, isSoft ? withoutSpaces(rest.slice(0, -SOFT_END.length)) : rest);
   const form = FORMS.find(({ matches }) => matches(parts));
   if (form?.read !== readSlots) checkMoneyPeriod(text, parts.name, parts.tail);
   const spec = form === undefined ? readRate(parts) : form.read(parts);
-  return isSoft ? { ...spec, soft: true } : spec;
+  return { ...spec, ...(isSoft ? { soft: true } : {}), ...defined({ alerts }) };
 }
 
 /** Writes the text; reading it gives the same numbers. */
 export function printLimit(limit: LimitSpec): string {
-  const soft = limit.soft === true ? SOFT_END : "";
+  const end = (limit.soft === true ? SOFT_END : "") + printAlerts(limit.alerts);
   const print = isMoney(limit.name) ? printMoney : String;
   if (limit.rule !== undefined) {
-    return `${limit.name}:${print(limit.capacity)}${printRule(limit.rule)}${soft}`;
+    return `${limit.name}:${print(limit.capacity)}${printRule(limit.rule)}${end}`;
   }
-  if (limit.refillAmount === 0) return `${limit.name}:${limit.capacity}${SLOTS_END}${soft}`;
+  if (limit.refillAmount === 0) return `${limit.name}:${limit.capacity}${SLOTS_END}${end}`;
   const burst = limit.capacity === limit.refillAmount ? "" : `:${print(limit.capacity)}`;
   const period = printPeriod(limit.refillPeriodSeconds);
-  return `${limit.name}:${print(limit.refillAmount)}/${period}${burst}${soft}`;
+  return `${limit.name}:${print(limit.refillAmount)}/${period}${burst}${end}`;
 }
 
 /** Cuts the text after its name and after its amount. */

@@ -6,6 +6,7 @@ import type { Rate } from "../core/bucket.ts";
 import type { Period } from "../core/calendar.ts";
 import { isMoney } from "../core/micro-dollars.ts";
 import { type PeriodRule, sameRule } from "../core/period-rule.ts";
+import { checkAlerts, sameAlerts } from "./alerts.ts";
 import {
   checkFields,
   checkFlag,
@@ -26,10 +27,11 @@ import { checkRule, type QuotaOptions, quotaRule } from "./quota.ts";
 export const PERIOD_SECONDS_MAX = 1_000_000_000;
 const SPEC_FIELDS = [
   ...["name", "capacity", "refillAmount", "refillPeriodSeconds", "soft", "rule", "kind"],
+  "alerts",
 ] as const;
 const JSON_FIELDS = [
   ...["name", "capacity", "refill_amount", "refill_period_seconds", "soft"],
-  ...["quota", "session_seconds", "concurrent"],
+  ...["quota", "session_seconds", "concurrent", "alerts"],
 ] as const;
 /** The last instant of the year 9999; periods are computed since 1970. */
 const TIME_MAX = 253_402_300_799_999;
@@ -63,6 +65,8 @@ export interface LimitSpec {
   readonly rule?: PeriodRule | undefined;
   /** Said of slots, `concurrency`; the rule says that of all others. */
   readonly kind?: LimitKind | undefined;
+  /** Percentages of a quota or a session at which an alert is written; none when absent. */
+  readonly alerts?: readonly number[] | undefined;
 }
 
 /** The form of a limit in JSON. */
@@ -78,6 +82,8 @@ export type LimitJson = {
   readonly soft?: true;
   /** Present for slots, which come back when a lease ends. */
   readonly concurrent?: true;
+  /** Percentages at which an alert is written; absent where there are none. */
+  readonly alerts?: readonly number[];
 } & QuotaJson;
 
 /** Options of the factories of limits besides the rate. */
@@ -122,6 +128,8 @@ export class Limit implements LimitSpec {
   readonly soft: boolean;
   /** When a quota or a session resets; `undefined` for a rate. */
   readonly rule: PeriodRule | undefined;
+  /** Percentages of what a period grants, ascending: each writes one alert when it is used. */
+  readonly alerts: readonly number[];
   /** Capacity and refill in the units of the arithmetic. */
   readonly rate: Rate;
 
@@ -143,6 +151,7 @@ export class Limit implements LimitSpec {
     );
     checkFlag("soft", spec.soft);
     this.soft = spec.soft === true;
+    this.alerts = checkAlerts(spec.alerts, this.rule !== undefined);
     const rate = {
       capacityMilli: this.capacity * 1000,
       refillMilli: this.refillAmount * 1000,
@@ -190,7 +199,8 @@ export class Limit implements LimitSpec {
   static quota(name: string, amount: number, options: QuotaOptions): Limit {
     const rule = quotaRule(options);
     const numbers = { capacity: amount, refillAmount: 0, refillPeriodSeconds: 1 };
-    return new Limit({ name, ...numbers, rule, ...defined({ soft: options.soft }) });
+    const { soft, alerts } = options;
+    return new Limit({ name, ...numbers, rule, ...defined({ soft, alerts }) });
   }
 
   /**
@@ -219,9 +229,9 @@ export class Limit implements LimitSpec {
   /**
    * Reads `name:rate[/[count]sec|min|hour|day][:burst][ soft]`, or a quota such as
    * `name:amount/month[@day][ Zone][@HH:MM]`, `name:amount/session:5hour`, or slots,
-   * `name:count concurrent`. Without a period, names such as `rps`, `rpm` and `tpd` have that of
-   * their last letter, all others a minute. Warns when the name states another period than the
-   * text (`ZAEL_LIMIT_NAME`).
+   * `name:count concurrent`; `soft` and `alerts 50,80,100` may follow. Without a period, names such
+   * as `rps`, `rpm` and `tpd` have that of their last letter, all others a minute. Warns when the
+   * name states another period than the text (`ZAEL_LIMIT_NAME`).
    */
   static parse(text: string): Limit {
     const limit = new Limit(parseLimit(text));
@@ -240,7 +250,7 @@ export class Limit implements LimitSpec {
       refillAmount: json.refill_amount,
       refillPeriodSeconds: json.refill_period_seconds,
       rule: ruleOfJson(json),
-      ...defined({ soft: json.soft, kind: kindOfJson(json) }),
+      ...defined({ soft: json.soft, kind: kindOfJson(json), alerts: json.alerts }),
     });
   }
 
@@ -286,6 +296,7 @@ export class Limit implements LimitSpec {
       ...(this.soft ? { soft: true } : {}),
       ...(this.kind === "concurrency" ? { concurrent: true } : {}),
       ...quotaJson(this.rule),
+      ...(this.alerts.length > 0 ? { alerts: this.alerts } : {}),
     };
   }
 
@@ -298,6 +309,7 @@ export class Limit implements LimitSpec {
       this.refillAmount === other.refillAmount &&
       this.refillPeriodSeconds === other.refillPeriodSeconds &&
       this.soft === other.soft &&
+      sameAlerts(this.alerts, other.alerts) &&
       sameRule(this.rule, other.rule)
     );
   }

@@ -10,6 +10,7 @@ import { readTimeZone } from "./zone.ts";
 
 const UNITS = ["day", "week", "month", "quarter", "year"] as const;
 const CARRIES = ["none", "debt", "rest", "both"] as const;
+const COMMON_FIELDS = ["timeZone", "carry", "carryMax", "soft", "alerts"] as const;
 const WEEKDAYS = [
   "monday",
   "tuesday",
@@ -41,6 +42,8 @@ export interface CarryOptions {
   readonly carryMax?: number;
   /** Refuses nothing: it is consumed into debt. */
   readonly soft?: boolean;
+  /** Percentages of what a period grants, such as `[50, 80, 100]`: each writes one alert. */
+  readonly alerts?: readonly number[];
 }
 
 /**
@@ -69,6 +72,7 @@ export type QuotaOptions =
       /** How long a session lasts, which begins with the first call that is granted. */
       readonly after: SessionLength;
       readonly soft?: boolean;
+      readonly alerts?: readonly number[];
     };
 
 /** The length of a session; its parts add up. */
@@ -96,14 +100,14 @@ const expressions = new TextMemo(readExpression);
 export function quotaRule(options: QuotaOptions): PeriodRule {
   const given = options as unknown as Record<string, unknown> | undefined;
   if (given?.after !== undefined) {
-    checkFields("options", options, ["after", "soft"]);
+    checkFields("options", options, ["after", "soft", "alerts"]);
     return sessionRule(lengthSeconds(given.after));
   }
   if (given?.cron !== undefined) {
-    checkFields("options", options, ["cron", "timeZone", "carry", "carryMax", "soft"]);
+    checkFields("options", options, ["cron", ...COMMON_FIELDS]);
     return calendarRule({ ...given, cron: given.cron });
   }
-  checkFields("options", options, ["every", "at", "on", "timeZone", "carry", "carryMax", "soft"]);
+  checkFields("options", options, ["every", "at", "on", ...COMMON_FIELDS]);
   return calendarRule({ ...given, cron: cronOf(given as unknown as CalendarWords) });
 }
 

@@ -26,6 +26,7 @@ const PROPERTY_NAMES: ReadonlyMap<string, string> = new Map([
   ["RefillAmount", "refill_amount"],
   ["RefillPeriod", "refill_period"],
   ["Soft", "soft"],
+  ["Alerts", "alerts"],
   ["ReplaceKind", "replace_kind"],
   ["Quota", "quota"],
   ["Amount", "amount"],
@@ -107,9 +108,10 @@ function renamed(value: unknown, kind: "fields" | "names"): unknown {
   );
 }
 
-/** Returns the value of a number or a flag; `undefined` for everything else. */
+/** Returns the value of a number, numbers or a flag; `undefined` for everything else. */
 function known(name: string, value: unknown): unknown {
   if (NUMBERS.has(name)) return wholeNumber(value);
+  if (name === "Alerts" && Array.isArray(value)) return value.map(wholeNumber);
   if (!FLAGS.has(name)) return undefined;
   return value === "true" || value === "false" ? value === "true" : value;
 }

@@ -222,7 +222,7 @@ class Checker {
 
   /** Reads a limit. An invalid name was reported already, and a valid one replaces it here. */
   #limit(value: unknown, path: ProblemPath, isNamed: boolean): Limit | undefined {
-    const fields = this.#fields(value, path, [...LIMIT_FIELDS, "soft", ...RESET_FIELDS]);
+    const fields = this.#fields(value, path, [...LIMIT_FIELDS, "soft", "alerts", ...RESET_FIELDS]);
     if (!isPlainObject(value)) return undefined;
     const soft = this.#choice(fields.soft, [...path, "soft"], [true, false]);
     const name = isNamed ? (path.at(-1) ?? "") : ORDINARY.name;
@@ -244,7 +244,7 @@ class Checker {
         capacity: most,
         refillAmount: refillAmount ?? most,
         refillPeriodSeconds: refillPeriod ?? defaultPeriodSeconds(name),
-        ...defined({ soft }),
+        ...defined({ soft, alerts: fields.alerts as readonly number[] | undefined }),
       }),
     );
   }

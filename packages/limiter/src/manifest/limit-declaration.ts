@@ -36,7 +36,8 @@ export function declaredLimit(
   const { capacity, rule } = declaredReset(fields) ?? {};
   const numbers = { capacity: capacity as number, refillAmount: 0, refillPeriodSeconds: 1 };
   const kind = rule?.kind ?? "concurrency";
-  return Limit.custom({ name, ...numbers, kind, ...defined({ rule, soft }) });
+  const alerts = fields.alerts as readonly number[] | undefined;
+  return Limit.custom({ name, ...numbers, kind, ...defined({ rule, soft, alerts }) });
 }
 
 /** Returns the reset that a limit declares; `undefined` for a rate. */

@@ -112,13 +112,18 @@ export function flagsData({ onUnavailable, disabled, cascade, parent }: LevelCon
   return defined({ on_unavailable: onUnavailable, disabled, parent, cascade });
 }
 
+/** Returns what a limit says apart from its numbers and its reset. */
+export function wordsOf({ soft, alerts }: Limit) {
+  return { ...(soft ? { soft: true } : {}), ...(alerts.length > 0 ? { alerts } : {}) };
+}
+
 /** Returns a level as the data of a file, with every default written out. */
 export function fullLevelData(config: LevelConfig): object {
   const limits = config.limits.map((limit) => {
-    const { name, capacity, refillAmount, refillPeriodSeconds, soft } = limit;
+    const { name, capacity, refillAmount, refillPeriodSeconds } = limit;
     const rate = { capacity, refill_amount: refillAmount, refill_period: refillPeriodSeconds };
     const numbers = resetData(limit) ?? rate;
-    return [name, soft ? { ...numbers, soft } : numbers] as const;
+    return [name, { ...numbers, ...wordsOf(limit) }] as const;
   });
   return { ...flagsData(config), limits: new Map(limits) };
 }

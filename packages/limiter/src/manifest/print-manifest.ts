@@ -6,7 +6,7 @@ import type { JsonValue } from "../domain/json.ts";
 import type { Limit } from "../domain/limit.ts";
 import { defaultPeriodSeconds } from "../domain/limit-period.ts";
 import { resetData } from "./limit-declaration.ts";
-import { flagsData, type LevelConfig, type Manifest, manifestData } from "./manifest.ts";
+import { flagsData, type LevelConfig, type Manifest, manifestData, wordsOf } from "./manifest.ts";
 
 /** The Python library reads this period where there is none, whatever the name. */
 const PYTHON_PERIOD_SECONDS = 60;
@@ -90,7 +90,7 @@ function declared(configs: ReadonlyMap<string, LevelConfig>): ReadonlyMap<string
 /** Returns a limit as a manifest declares it, without parts that equal their default. */
 function declarationOf(limit: Limit): object {
   const reset = resetData(limit);
-  if (reset !== undefined) return { ...reset, ...(limit.soft ? { soft: true } : {}) };
+  if (reset !== undefined) return { ...reset, ...wordsOf(limit) };
   const { name, capacity, refillAmount, refillPeriodSeconds } = limit;
   const isDefault = [PYTHON_PERIOD_SECONDS, defaultPeriodSeconds(name)].every(
     (seconds) => seconds === refillPeriodSeconds,
@@ -99,6 +99,6 @@ function declarationOf(limit: Limit): object {
     capacity,
     ...(refillAmount === capacity ? {} : { refill_amount: refillAmount }),
     ...(isDefault ? {} : { refill_period: refillPeriodSeconds }),
-    ...(limit.soft ? { soft: true } : {}),
+    ...wordsOf(limit),
   };
 }

@@ -78,6 +78,7 @@ class Metrics {
   readonly #capacity = new Tally([DB_SYSTEM, DB_OPERATION, "zae_limiter.capacity.kind"]);
   readonly #splits = new Tally([RESOURCE, NAMESPACE]);
   readonly #shards = new Tally([RESOURCE, NAMESPACE]);
+  readonly #alerts = new Tally([RESOURCE, NAMESPACE, LIMIT, "zae_limiter.percent"]);
   readonly #warnings = new Tally(["zae_limiter.warning", NAMESPACE]);
   /** Keeps the attributes of durations: the same object each time, which a meter may recognize. */
   readonly #durations = new Tally([OUTCOME, RESOURCE, NAMESPACE]);
@@ -124,6 +125,12 @@ class Metrics {
         const resource = this.#resources.labelOf(event.resource);
         this.#splits.add(1, resource, this.#namespace);
         this.#shards.raise(event.shardCount, resource, this.#namespace);
+        break;
+      }
+      case "alert": {
+        const { resource, limitName, percent } = event.alert;
+        const [place, limit] = [this.#resources.labelOf(resource), this.#limits.labelOf(limitName)];
+        this.#alerts.add(1, place, this.#namespace, limit, String(percent));
         break;
       }
       case "warning":
@@ -187,6 +194,7 @@ class Metrics {
       ["zae_limiter.store.calls", "{call}", "Requests to the store", this.#calls],
       ["zae_limiter.store.capacity", "{unit}", "Capacity units consumed", this.#capacity],
       ["zae_limiter.bucket.splits", "{split}", "Buckets split into more shards", this.#splits],
+      ["zae_limiter.alerts", "{alert}", "Alerts by limit and percentage", this.#alerts],
       ["zae_limiter.warnings", "{warning}", "Warnings by kind", this.#warnings],
     ];
   }

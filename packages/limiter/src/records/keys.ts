@@ -20,6 +20,7 @@ export const NAMESPACE_ID_PREFIX = "#NSID#";
 const ENTITY_PREFIX = "ENTITY#";
 export const BUCKET_PREFIX = "BUCKET#";
 export const USAGE_PREFIX = "#USAGE#";
+export const ALERT_PREFIX = "#ALERT#";
 /** In GSI2. */
 export const USAGE_INDEX_PREFIX = "USAGE#";
 /** Not below the prefix of snapshots, which the Python library lists. */

@@ -1,9 +1,11 @@
 /** Parts of a repository that a limiter needs and users do not. Not exported from the package. */
 
 import type { Clock, Timer } from "../base/time.ts";
+import type { AlertWatch } from "../buckets/alert-watch.ts";
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { BucketWarning } from "../buckets/bucket-warning.ts";
 import type { OnUnavailable } from "../domain/errors/unavailability.ts";
+import type { Alert } from "../records/alerts/alert-item.ts";
 import type { ConfigResolver } from "../records/config/config-resolver.ts";
 import type { Notes } from "../records/notes.ts";
 import type { RecordContext } from "../records/record-context.ts";
@@ -15,6 +17,7 @@ export const INTERNALS: unique symbol = Symbol("zae-limiter internals");
 
 export interface RepositoryInternals {
   readonly buckets: BucketStore;
+  readonly alerts: AlertWatch;
   readonly resolver: ConfigResolver;
   /** For records that are not on the repository itself. */
   readonly records: RecordContext;
@@ -41,4 +44,5 @@ export interface RepositoryListener {
   readonly onSplit?:
     | ((notice: { entityId: string; resource: string; shardCount: number }) => void)
     | undefined;
+  readonly onAlert?: ((alert: Alert) => void) | undefined;
 }

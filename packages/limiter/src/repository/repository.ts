@@ -6,6 +6,7 @@ import { systemTimer } from "../base/time.ts";
 import { BalanceOperations } from "../buckets/balance-operations.ts";
 import { entityBuckets, limitFollower, pythonFollower } from "../buckets/bucket-followers.ts";
 import { BucketRecords } from "../buckets/bucket-records.ts";
+import { AlertRecords } from "../records/alerts/alerts.ts";
 import { AuditLog } from "../records/audit.ts";
 import { ConfigResolver } from "../records/config/config-resolver.ts";
 import { LimitRecords } from "../records/config/limits.ts";
@@ -39,6 +40,7 @@ import type {
 } from "./options.ts";
 import {
   activeNamespace,
+  alertsOf,
   bucketsOf,
   cacheOf,
   closeShared,
@@ -81,6 +83,8 @@ export class Repository {
   readonly buckets: BucketRecords;
   /** Usage by hour, day and month. */
   readonly usage: UsageRecords;
+  /** Alerts: percentages of quotas and sessions that were used. */
+  readonly alerts: AlertRecords;
   /** Own prices of models. */
   readonly prices: PriceRecords;
   /**
@@ -115,9 +119,12 @@ export class Repository {
     const operations = new BalanceOperations(context, this.audit, resolver, buckets);
     this.buckets = new BucketRecords(buckets, this.entities, operations);
     this.usage = new UsageRecords(context, buckets.uncountedUsage);
+    const alerts = alertsOf(shared, namespace.namespaceId);
+    this.alerts = new AlertRecords(context, () => alerts.written());
     this.prices = new PriceRecords(context, this.audit, resolver);
     this[INTERNALS] = {
       buckets,
+      alerts,
       resolver,
       records: context,
       notes: new Notes(context),

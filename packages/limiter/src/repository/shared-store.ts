@@ -4,6 +4,7 @@ import { defined } from "../base/defined.ts";
 import { entryOf } from "../base/entry.ts";
 import { shorten } from "../base/shorten.ts";
 import { systemTimer } from "../base/time.ts";
+import { AlertWatch } from "../buckets/alert-watch.ts";
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { BucketWarning } from "../buckets/bucket-warning.ts";
 import { NamespaceNotFoundError } from "../domain/errors/errors.ts";
@@ -40,6 +41,8 @@ export interface Shared {
   readonly listeners: Map<string, Set<RepositoryListener>>;
   /** One per namespace, whichever repository uses it. */
   readonly buckets: Map<string, BucketStore>;
+  /** One per namespace, as the buckets. */
+  readonly alerts: Map<string, AlertWatch>;
   /** One cache per namespace, whichever repository uses it. */
   readonly caches: Map<string, ConfigCache>;
   /** The most shards of a bucket, by the version record; `undefined` before it was read. */
@@ -61,6 +64,7 @@ export function sharedOver(backend: Backend, options: OpenOptions): Shared {
     namespaces,
     listeners: new Map(),
     buckets: new Map(),
+    alerts: new Map(),
     caches: new Map(),
     maxShards: undefined,
     keepsShards: false,
@@ -68,7 +72,8 @@ export function sharedOver(backend: Backend, options: OpenOptions): Shared {
   return shared;
 }
 
-export async function closeShared({ backend, buckets }: Shared): Promise<void> {
+export async function closeShared({ backend, buckets, alerts }: Shared): Promise<void> {
+  await Promise.all([...alerts.values()].map((watch) => watch.close()));
   await Promise.all([...buckets.values()].map((store) => store.close()));
   await backend.store.close();
 }
@@ -129,6 +134,21 @@ export function bucketsOf(shared: Shared, namespaceId: string): BucketStore {
   return opened;
 }
 
+/** Returns what writes the alerts of a namespace, shared by all repositories on it. */
+export function alertsOf(shared: Shared, namespaceId: string): AlertWatch {
+  return entryOf(shared.alerts, namespaceId, () => {
+    const listeners = listenersOf(shared, namespaceId);
+    return new AlertWatch(recordsOf(shared, namespaceId), bucketsOf(shared, namespaceId), {
+      timer: shared.options.timer ?? systemTimer,
+      onWarning: (warning) => warn(listeners, warning, namespaceId),
+      onAlert: (alert) => {
+        for (const listener of listeners) listener.onAlert?.(alert);
+        publish(namespaceId, { type: "alert", alert });
+      },
+    });
+  });
+}
+
 /** Returns the listeners of a namespace, shared by all repositories on it. */
 export function listenersOf({ listeners }: Shared, namespaceId: string): Set<RepositoryListener> {
   return entryOf(listeners, namespaceId, () => new Set());
@@ -154,6 +174,14 @@ function warn(
       `The bucket of ${warning.entityId} for ${warning.resource} has ${warning.shardCount} shards, ` +
         "the most it may have: more traffic will be throttled. Divide the entity or the resource",
       { code: "ZAEL_SHARDS_EXHAUSTED" },
+    );
+    return;
+  }
+  if (warning.kind === "alert_failed") {
+    const { entityId, resource, cause } = warning;
+    process.emitWarning(
+      `Could not write an alert of ${entityId} for ${resource}: the next call that sees it tries`,
+      { code: "ZAEL_ALERT_FAILED", detail: String(cause) },
     );
     return;
   }

@@ -12,6 +12,7 @@ import { childrenContract } from "./children.ts";
 import { configChangesContract, otherClientChangesContract } from "./config-changes.ts";
 import { deletedNamespaceContract } from "./deleted-namespace.ts";
 import { eventsContract } from "./events.ts";
+import { alertsContract } from "./kinds/alerts.ts";
 import { quotasContract } from "./kinds/quotas.ts";
 import { leaseContract } from "./lease.ts";
 import { leaseCorrectionsContract } from "./lease-corrections.ts";
@@ -56,6 +57,7 @@ const SUITES: readonly (readonly [string, Suite])[] = [
   ["missing limits", missingLimitsContract],
   ["soft limits", softContract],
   ["quotas", quotasContract],
+  ["alerts", alertsContract],
   ["time to live", ttlContract],
   ["several resources", alsoContract],
   ["several entities", alsoEntitiesContract],

@@ -1,5 +1,6 @@
 /** Writes corrections and refunds of the parts of buckets that a lease holds. */
 
+import type { Adjustment } from "../../buckets/leg.ts";
 import { floorDiv } from "../../core/integers.ts";
 import { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import {
@@ -120,7 +121,7 @@ export class LeaseHoldings {
     // A refund may be repeated, so it goes the way that never fails.
     const isRefund = deltasMilli.every((delta) => delta <= 0);
     const written = isRefund ? buckets.refund(adjustment) : buckets.adjust(adjustment);
-    if (written !== undefined) return this.#settleLater(written, holding, deltasMilli);
+    if (written !== undefined) return this.#settleLater(written, holding, adjustment);
     settle(holding, deltasMilli, holding.heldMilli);
     return true;
   }
@@ -129,11 +130,13 @@ export class LeaseHoldings {
   async #settleLater(
     written: Promise<void>,
     holding: Holding,
-    deltasMilli: readonly number[],
+    adjustment: Adjustment,
   ): Promise<boolean> {
+    const { deltasMilli } = adjustment;
     try {
       await written;
       settle(holding, deltasMilli, holding.heldMilli);
+      this.#host.adjusted(adjustment);
       return true;
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;

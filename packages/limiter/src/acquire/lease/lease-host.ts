@@ -1,6 +1,7 @@
 /** The target of a lease, and the parts that all leases of a limiter have in common. */
 
 import type { BucketStore } from "../../buckets/bucket-store.ts";
+import type { Adjustment } from "../../buckets/leg.ts";
 import type { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import type { OnUnavailable } from "../../domain/errors/unavailability.ts";
 import type { Limit } from "../../domain/limit.ts";
@@ -33,6 +34,8 @@ export interface LeaseHost {
     amounts: AmountsByName,
     acquireId: string | undefined,
   ): Promise<Granted | undefined>;
+  /** Reports an adjustment that was written. */
+  adjusted(adjustment: Adjustment): void;
   /** Decides about an adjustment that cannot be written: `true` lets it pass with a warning. */
   adjustmentFailed(target: LeaseTarget, cause: RateLimiterUnavailable): boolean;
   /** Whether an event would reach a listener. */

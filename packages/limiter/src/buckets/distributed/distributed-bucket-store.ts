@@ -9,8 +9,7 @@
 import { Deadline, type Timer } from "../../base/time.ts";
 import { invariant } from "../../domain/check.ts";
 import { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
-import type { StoredBucket } from "../../records/bucket-item.ts";
-import { bucketKey, entityKey } from "../../records/keys.ts";
+import { type BucketName, bucketKey, entityKey } from "../../records/keys.ts";
 import type { OperationResult } from "../../records/operation-record.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import { Adjustments } from "../adjustments.ts";
@@ -21,6 +20,7 @@ import type {
   ConsumeResult,
   LinkOptions,
   SeenBalances,
+  SeenShard,
 } from "../bucket-consumer.ts";
 import type { BucketStore } from "../bucket-store.ts";
 import type { BucketWarning } from "../bucket-warning.ts";
@@ -34,7 +34,6 @@ import {
   linkTests,
   refundOf,
 } from "../leg.ts";
-import { hasPeriods } from "../periods.ts";
 import { BucketOperations } from "./admin/bucket-operations.ts";
 import { BucketStamps } from "./admin/bucket-stamps.ts";
 import { ItemTransfer } from "./admin/item-transfer.ts";
@@ -54,13 +53,14 @@ import { LinkChecks } from "./consume/link-checks.ts";
 import { SlowSteps } from "./consume/slow-steps.ts";
 import type { ConsumeAnswer } from "./consume/step.ts";
 import { periodsIn } from "./plan/period-plan.ts";
-import { balanceAt, balanceOf, decoded } from "./plan/seen-bucket.ts";
+import { decoded } from "./plan/seen-bucket.ts";
 import { BUCKET_EXISTS } from "./plan/write-plan.ts";
 import { Merger } from "./shards/merger.ts";
 import { type SplitNotice, Splitter } from "./shards/splitter.ts";
 import { BucketItems } from "./state/bucket-items.ts";
 import { BucketStates } from "./state/bucket-states.ts";
 import { CachedStates } from "./state/cached-states.ts";
+import { seenShards, totals } from "./state/seen-shards.ts";
 import { ShardRequests } from "./state/shard-requests.ts";
 import { type BucketRules, WRITES_PER_PARTITION } from "./table-traits.ts";
 
@@ -227,6 +227,10 @@ export class DistributedBucketStore implements BucketStore {
     };
   }
 
+  lastSeen(bucket: BucketName, config: BucketConfig): readonly SeenShard[] {
+    return seenShards(this.#states, bucket, config);
+  }
+
   async list(entityId: string, resource?: string): Promise<StoredState[]> {
     const states: StoredState[] = [];
     for await (const state of this.#items.ofEntity(entityId, resource)) states.push(state);
@@ -373,27 +377,4 @@ function areComplete(
   known: readonly (readonly number[] | undefined)[],
 ): known is readonly (readonly number[])[] {
   return !known.includes(undefined);
-}
-
-/** Returns the balances of a bucket, at most full where limits refill evenly. */
-function totals(
-  shards: readonly StoredBucket[],
-  { limits }: BucketConfig,
-  nowMs: number,
-): readonly number[] {
-  return limits.map(({ name, rate }) => {
-    const sum = total(shards, name, nowMs) ?? rate.capacityMilli;
-    return hasPeriods(rate) ? sum : Math.min(rate.capacityMilli, sum);
-  });
-}
-
-/** Returns the sum over shards; `undefined` when none has the limit. */
-function total(shards: Iterable<StoredBucket>, name: string, nowMs: number): number | undefined {
-  let sum: number | undefined;
-  for (const shard of shards) {
-    const stored = shard.limits.get(name);
-    if (stored === undefined) continue;
-    sum = (sum ?? 0) + balanceOf(balanceAt(shard, stored, nowMs));
-  }
-  return sum;
 }

@@ -22,6 +22,7 @@ import { ttlKeptSeconds } from "../bucket-ttl.ts";
 import {
   type Adjustment,
   type BucketConfig,
+  isWatched,
   type Leg,
   type LegOutcome,
   type Link,
@@ -54,7 +55,8 @@ function termsOf(
   ttlMultiplier: number,
 ): Terms | undefined {
   const { limits, source } = config;
-  if (isSpecial(config) || softNames(config) !== undefined) return undefined;
+  if (isSpecial(config) || softNames(config) !== undefined || isWatched({ config }))
+    return undefined;
   const rates = limits.map(({ rate }) => rate);
   return {
     config,

@@ -44,6 +44,7 @@ export function encodeLimits(
     if (limit.kind === "concurrency") continue;
     attributes[`${prefix}${limit.name}_ra`] = limit.refillAmount;
     attributes[`${prefix}${limit.name}_rp`] = limit.refillPeriodSeconds;
+    if (limit.alerts.length > 0) attributes[`${prefix}${limit.name}_alerts`] = limit.alerts.join();
     Object.assign(attributes, encodeRule(limit, zone));
   }
   if (zone !== undefined && zoneOf(limits) !== undefined) attributes[ZONE] = zone;
@@ -93,6 +94,7 @@ function limitIn(item: Item, { prefix, name }: FoundLimit, rule: PeriodRule | un
       soft: flagAt(item, `${prefix}${name}_soft`),
       rule,
       ...(areSlots ? { kind: "concurrency" } : {}),
+      alerts: textAt(item, `${prefix}${name}_alerts`)?.split(",").map(Number),
     });
   } catch (cause) {
     throw new InfrastructureError(

@@ -4,7 +4,8 @@
  * A quota has the fields of its cron expressions in `l_{name}_rsched`; one zone holds for the whole
  * item, in `sched_tz`. A session has all of its attributes under `w_{name}_`, and its length in
  * `w_{name}_rsa`. Ours alone: `l_{name}_tz`, the zone of a quota that has another than its item,
- * `l_{name}_carry` and `l_{name}_cmax`, and all of a limit of slots, under `s_{name}_`.
+ * `l_{name}_carry` and `l_{name}_cmax`; `l_{name}_alerts` or `w_{name}_alerts`, a text like
+ * `50,80,100`; and all of a limit of slots, under `s_{name}_`.
  */
 
 import { defined } from "../../base/defined.ts";
@@ -34,6 +35,7 @@ export const LIMIT_SUFFIXES = [
   "carry",
   "cmax",
   "rsa",
+  "alerts",
 ] as const;
 
 /** A rule, `undefined` for a rate, or the kind of a limit that this version cannot express. */

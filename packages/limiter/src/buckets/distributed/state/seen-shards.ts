@@ -1,0 +1,50 @@
+/** The shards of a bucket: each as this process has seen it last, and the sums of all. */
+
+import type { StoredBucket } from "../../../records/bucket-item.ts";
+import type { BucketName } from "../../../records/keys.ts";
+import type { SeenShard } from "../../bucket-consumer.ts";
+import type { BucketConfig } from "../../leg.ts";
+import { hasPeriods } from "../../periods.ts";
+import { periodsIn } from "../plan/period-plan.ts";
+import { balanceAt, balanceOf } from "../plan/seen-bucket.ts";
+import { type BucketStates, balancesOf } from "./bucket-states.ts";
+
+/** Returns the shards that this process has seen, without a request. */
+export function seenShards(
+  states: BucketStates,
+  name: BucketName,
+  config: BucketConfig,
+): readonly SeenShard[] {
+  const nowMs = states.clock();
+  const shardCount = states.countOf(name) ?? 1;
+  return Array.from({ length: shardCount }, (_, shard) => states.of(name, shard)?.bucket).flatMap(
+    (bucket) => {
+      if (bucket === undefined) return [];
+      const balancesMilli = balancesOf(bucket, config, nowMs);
+      return [{ balancesMilli, periods: periodsIn([bucket], config, nowMs), shardCount }];
+    },
+  );
+}
+
+/** Returns the balances of a bucket, at most full where limits refill evenly. */
+export function totals(
+  shards: readonly StoredBucket[],
+  { limits }: BucketConfig,
+  nowMs: number,
+): readonly number[] {
+  return limits.map(({ name, rate }) => {
+    const sum = total(shards, name, nowMs) ?? rate.capacityMilli;
+    return hasPeriods(rate) ? sum : Math.min(rate.capacityMilli, sum);
+  });
+}
+
+/** Returns the sum over shards; `undefined` when none has the limit. */
+function total(shards: Iterable<StoredBucket>, name: string, nowMs: number): number | undefined {
+  let sum: number | undefined;
+  for (const shard of shards) {
+    const stored = shard.limits.get(name);
+    if (stored === undefined) continue;
+    sum = (sum ?? 0) + balanceOf(balanceAt(shard, stored, nowMs));
+  }
+  return sum;
+}
