@@ -88,6 +88,8 @@ export interface ShardPart {
   readonly amountsMilli: readonly number[];
   /** The entry of this process that has its slots; absent where none were taken. */
   readonly entry?: string | undefined;
+  /** The periods of this shard, where several gave a part; absent: those of the outcome. */
+  readonly endsMs?: PeriodEnds | undefined;
 }
 
 export interface LegOutcome {
@@ -129,8 +131,8 @@ export function refundOf(
   parts: readonly ShardPart[],
   periods?: SeenPeriods,
 ): Adjustment[] {
-  const endsMs = endsOf(periods);
-  return parts.map(({ shard, amountsMilli, entry }, at) => ({
+  const ends = endsOf(periods);
+  return parts.map(({ shard, amountsMilli, entry, endsMs = ends }, at) => ({
     entityId: leg.entityId,
     resource: leg.resource,
     shard,

@@ -15,6 +15,16 @@ export interface LimitOfShard {
   readonly refill: number;
   readonly period: number;
   readonly remainder: number;
+  /** Absent: it is a rate. */
+  readonly quota?: QuotaOfShard;
+}
+
+/** The period of a quota or a session, as it is stored. */
+export interface QuotaOfShard {
+  /** The end of the period in force; 0: a session that was never open. */
+  readonly endMs: number;
+  /** The length of a session; `undefined`: it is a quota. */
+  readonly sessionMs: number | undefined;
 }
 
 export interface ShardImage {
@@ -90,7 +100,19 @@ function limitOf(item: Item, name: string): LimitOfShard | undefined {
     refill,
     period,
     remainder: typeof remainder === "number" ? remainder : 0,
+    ...(refill === 0 ? { quota: quotaOf(item, at) } : {}),
   };
+}
+
+function quotaOf({ rf }: Item, at: (suffix: string) => unknown): QuotaOfShard {
+  const [seconds, begunMs, endMs] = [at("rsa"), at("wa"), at("pe")];
+  if (typeof seconds === "number") {
+    const sessionMs = seconds * 1000;
+    return { sessionMs, endMs: typeof begunMs === "number" ? begunMs + sessionMs : 0 };
+  }
+  // A base time at or after the end says that the Python library has reset the quota.
+  const counts = typeof endMs === "number" && typeof rf === "number" && rf < endMs;
+  return { sessionMs: undefined, endMs: counts ? endMs : 0 };
 }
 
 function isWhole(value: unknown): value is number | bigint {

@@ -32,7 +32,8 @@ const CONFIG_SK = "#CONFIG";
 const CHILDREN_SK = "#CHILDREN_CONFIG#";
 const ALL_RESOURCES = "_default_";
 const TOTAL = "@all";
-const CAPACITY_PATTERN = /^l_(.+)_cp$/;
+/** Sessions have a prefix of their own. */
+const CAPACITY_PATTERN = /^([lw])_(.+)_cp$/;
 const UNIT = 1000;
 
 export class ConfigHistory {
@@ -114,10 +115,10 @@ function placeOf(PK: string, SK: string): string | undefined {
 function configOf(item: Item): Config {
   const limits = new Map<string, ConfiguredRate>();
   for (const attribute of Object.keys(item)) {
-    const name = CAPACITY_PATTERN.exec(attribute)?.[1];
+    const [, prefix, name] = CAPACITY_PATTERN.exec(attribute) ?? [];
     if (name === undefined) continue;
     const [capacity, refill, period] = ["cp", "ra", "rp"].map(
-      (suffix) => Number(item[`l_${name}_${suffix}`]) * UNIT,
+      (suffix) => Number(item[`${prefix}_${name}_${suffix}`]) * UNIT,
     ) as [number, number, number];
     limits.set(name, { capacity, refill, period });
   }

@@ -5,7 +5,7 @@
 
 import type { Condition } from "@zae-limiter/limiter/storage/item-store.ts";
 import type { Landing, TableCall } from "@zae-limiter/testing/table/call.ts";
-import { imageOf, isBucket, type ShardImage } from "./bucket-image.ts";
+import { imageOf, isBucket, type LimitOfShard, type ShardImage } from "./bucket-image.ts";
 import { type Charged, chargedBy, isOperation } from "./charges.ts";
 import { imageBefore, isTakenIn, type MergedShard, mergedInto } from "./merged-shard.ts";
 import { Moments } from "./moments.ts";
@@ -82,7 +82,7 @@ export class Ledger {
     const kept = new Set(after.limits.map(({ name }) => name));
     for (const name of shares.keys()) if (!kept.has(name)) shares.delete(name);
     const made = shardsMadeBy(landing, all);
-    for (const limit of after.limits) {
+    for (const limit of ratesOf(after)) {
       const rate = shareRate(limit, after.shard, after.count);
       const share = shares.get(limit.name);
       if (share !== undefined && all.length === 1 && isAnnouncement(before, after)) {
@@ -111,7 +111,7 @@ export class Ledger {
   #merged({ plannedMs }: BucketLanding, after: ShardImage, { image: gone }: MergedShard): void {
     const [mine, others] = [this.#shards.get(after.id), this.#shards.get(gone.id)];
     const shares: Shares = new Map();
-    for (const limit of after.limits) {
+    for (const limit of ratesOf(after)) {
       // A limit that a shard does not have would start full in it.
       const shareIn = (known: Shares | undefined, shard: number) =>
         known?.get(limit.name) ??
@@ -132,7 +132,7 @@ export class Ledger {
     if (gone !== undefined) refuseLoss(image, gone);
     const origin = all.find((other) => shardsMadeBy(other, all).includes(image));
     const shares: Shares = new Map();
-    for (const limit of image.limits) {
+    for (const limit of ratesOf(image)) {
       const rate = shareRate(limit, image.shard, image.count);
       const level = { ...limit, epochMs: image.epochMs };
       const share =
@@ -153,7 +153,7 @@ export class Ledger {
   }
 
   #judge(image: ShardImage): void {
-    for (const limit of image.limits) {
+    for (const limit of ratesOf(image)) {
       const share = this.#shards.get(image.id)?.get(limit.name) as Share;
       const stored = { ...limit, epochMs: image.epochMs };
       const subject = `"${limit.name}" of ${image.id}`;
@@ -168,6 +168,11 @@ export class Ledger {
       }
     }
   }
+}
+
+/** Lists the limits that accrue; `quotas.ts` follows the others. */
+export function ratesOf({ limits }: ShardImage): readonly LimitOfShard[] {
+  return limits.filter(({ quota }) => quota === undefined);
 }
 
 /** Parses the landings on buckets, once for all checkers. */

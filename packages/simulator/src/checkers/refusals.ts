@@ -24,6 +24,7 @@
 import type { LimitOfShard, ShardImage } from "./bucket-image.ts";
 import { type BucketLanding, isAnnouncement } from "./ledger.ts";
 import { LevelHistory } from "./level-history.ts";
+import { PeriodHistory, periodLevelOf } from "./period-history.ts";
 import { shareRate } from "./share.ts";
 
 /** For so long a cached state may refuse without a request. */
@@ -57,7 +58,7 @@ interface Wait {
 /** A limit of a bucket: what all its shards hold. */
 class Followed {
   readonly limit: LimitOfShard;
-  readonly history: LevelHistory;
+  readonly history: LevelHistory | PeriodHistory;
   /** Several shards are read one by one. */
   isSharded = false;
   readonly #judgedFromMs: number;
@@ -67,7 +68,10 @@ class Followed {
   /** `replaces`: another bucket was there before, and a cached state may be of that one. */
   constructor(limit: LimitOfShard, nowMs: number, replaces: boolean) {
     this.limit = limit;
-    this.history = new LevelHistory(limit, nowMs);
+    this.history =
+      limit.quota === undefined
+        ? new LevelHistory(limit, nowMs)
+        : new PeriodHistory(limit.capacity, nowMs);
     this.#judgedFromMs = replaces ? nowMs : Number.NEGATIVE_INFINITY;
   }
 
@@ -82,9 +86,17 @@ class Followed {
   }
 
   /** Records the state of a shard after a write; `merged` is the shard that it has taken in. */
-  show(limit: LimitOfShard, image: ShardImage, merged: BucketLanding["merged"]): void {
+  show(
+    limit: LimitOfShard,
+    image: ShardImage,
+    merged: BucketLanding["merged"],
+    skewMs: number,
+  ): void {
     this.isSharded ||= image.count > 1;
-    this.#levels.set(image.shard, levelOf(limit, image));
+    const { quota } = limit;
+    const level =
+      quota === undefined ? levelOf(limit, image) : periodLevelOf(limit, quota, image, skewMs);
+    this.#levels.set(image.shard, level);
     if (merged !== undefined) this.#levels.delete(merged.image.shard);
   }
 
@@ -95,6 +107,10 @@ class Followed {
   }
 
   take(amountMilli: number, nowMs: number): void {
+    if (this.history instanceof PeriodHistory) {
+      this.history.take(amountMilli, nowMs, [...this.#levels.values()]);
+      return;
+    }
     const level = this.isSharded ? sumOf(this.#levels.values(), nowMs) : undefined;
     this.history.take(amountMilli, nowMs, level);
   }
@@ -296,7 +312,7 @@ export class Refusals {
     const followed = this.#followed.get(id);
     const isAnnounced = before !== undefined && isAnnouncement(before, after);
     if (isAnnounced || followed?.hasRateOf(limit) === false) this.#followed.set(id, undefined);
-    else followed?.show(limit, after, merged);
+    else followed?.show(limit, after, merged, this.#skewMs);
   }
 
   #forget(before: ShardImage | undefined): void {

@@ -7,7 +7,7 @@
 
 import type { LimitOfShard, ShardImage } from "./bucket-image.ts";
 import { ClockOrder } from "./clock-order.ts";
-import type { BucketLanding, DebtOf } from "./ledger.ts";
+import { type BucketLanding, type DebtOf, ratesOf } from "./ledger.ts";
 import { shareRate } from "./share.ts";
 import { Violation } from "./violation.ts";
 
@@ -33,7 +33,7 @@ export class Totals {
     for (const { before, after, plannedMs, charged } of landings) {
       this.#dropRemoved(before, after);
       if (after === undefined) continue;
-      for (const limit of after.limits) {
+      for (const limit of ratesOf(after)) {
         const id = `${after.bucket} ${limit.name}`;
         const total = this.#totalOf(id, limit, after.epochMs);
         if (total === undefined) continue;

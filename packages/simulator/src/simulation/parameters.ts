@@ -29,6 +29,13 @@ export type Deed = (typeof DEEDS)[number];
 /** The hierarchy: none, all cascade to the first, or each cascades to the one before it. */
 export type Family = "none" | "star" | "chain";
 
+/** Periods of the same length, with edges that differ by the data of zones that processes have. */
+export interface QuotaPeriods {
+  readonly lengthMs: number;
+  /** How much later the edges are than those of UTC, process by process, and from the start. */
+  readonly shiftsMs: readonly number[];
+}
+
 export interface Parameters {
   readonly seed: number;
   /** The world that has drawn the rest; see `worlds.ts`. */
@@ -80,6 +87,8 @@ export interface Parameters {
   readonly children: boolean;
   /** Parts of calls may belong to other entities. */
   readonly others: boolean;
+  /** The periods of quotas; calls come around their edges. */
+  readonly quotas: QuotaPeriods | undefined;
   /** Wrong refusals are violations; otherwise they are only counted. */
   readonly judgesRefusals: boolean;
   /** Nothing fails and nothing is throttled, so no call may end as unavailable. */
@@ -107,6 +116,7 @@ const NOTHING_SPECIAL = {
   totals: [],
   children: false,
   others: false,
+  quotas: undefined,
   judgesRefusals: true,
   isHealthy: false,
 } as const satisfies Partial<Parameters>;

@@ -9,14 +9,16 @@ import type { Usage } from "@zae-limiter/testing/table/usage.ts";
 import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
 import { imageOf, isBucket, type ShardImage } from "../checkers/bucket-image.ts";
 import { isStub } from "../checkers/merged-shard.ts";
+import { edgeAfter, type QuotaEdges } from "../checkers/quota-edges.ts";
 import { refuseGhost } from "../checkers/shape.ts";
 import { Violation } from "../checkers/violation.ts";
 import { between, pick } from "../draw.ts";
 import { Disturbances } from "./disturbances.ts";
 import { Follower } from "./follower.ts";
-import type { Parameters } from "./parameters.ts";
+import type { Parameters, QuotaPeriods } from "./parameters.ts";
 import type { PlannedCall, PlannedPart, Tokens } from "./planned-call.ts";
 import { ancestorsOf, entitiesOf, entityAt, RESOURCE, resourcesOf } from "./population.ts";
+import { shiftOf } from "./quota-worlds.ts";
 import { KNOWN_MS, Staff } from "./staff.ts";
 import { World } from "./world.ts";
 
@@ -66,7 +68,7 @@ class Simulation {
   #configured = 0;
 
   constructor(parameters: Parameters, keepsLog: boolean) {
-    const { seed, skewMs, latencyMs, faults, isHealthy, judgesRefusals } = parameters;
+    const { seed, skewMs, latencyMs, faults, isHealthy, judgesRefusals, quotas } = parameters;
     this.#parameters = parameters;
     const time = new VirtualTime();
     this.#world = new World({
@@ -77,6 +79,7 @@ class Simulation {
       isOnly: parameters.processes === 1 && parameters.crashesPerMinute === 0,
       isHealthy,
       judgesRefusals,
+      edges: quotas && edgesOf(quotas),
       table: {
         seed,
         faults,
@@ -84,7 +87,7 @@ class Simulation {
       },
     });
     this.#random = seededRandom(seed, "calls");
-    this.#staff = new Staff(this.#world, seededRandom(seed, "staff"), skewMs);
+    this.#staff = new Staff(this.#world, seededRandom(seed, "staff"), skewMs, quotas);
     this.#follower = new Follower(this.#world);
     this.#disturbances = new Disturbances(this.#world, this.#staff, parameters, (fields) =>
       this.#draw(fields),
@@ -160,12 +163,36 @@ class Simulation {
     while (time.nowMs < endMs) {
       await time.timer.sleep(drawPause(this.#random, this.#parameters.callsPerSecond) ?? 0);
       if (time.nowMs > busyUntilMs) {
-        await time.timer.sleep(silenceMs);
-        if (silenceIsExtra) endMs += silenceMs;
-        busyUntilMs = time.nowMs + 1000 + this.#random() * 9000;
+        const silentMs = this.#untilBurstMs();
+        await time.timer.sleep(silentMs);
+        if (silenceIsExtra) endMs += silentMs;
+        const [least, more] = this.#parameters.quotas === undefined ? [1000, 9000] : [2000, 2000];
+        busyUntilMs = time.nowMs + least + this.#random() * more;
         if (!silenceIsExtra && silenceMs > 60_000 && this.#random() < 0.3) return;
       }
       this.#staff.start(this.#draw());
+    }
+  }
+
+  /** Returns how long the silence lasts: where there are quotas, until shortly before an edge. */
+  #untilBurstMs(): number {
+    const { silenceMs, quotas } = this.#parameters;
+    if (quotas === undefined) return silenceMs;
+    const { nowMs } = this.#world.time;
+    const process = between(this.#random, 0, quotas.shiftsMs.length - 1);
+    const edgeMs = edgeAfter(edgesOf(quotas), process, nowMs + silenceMs * this.#random());
+    this.#planEdge(edgeMs - nowMs);
+    return Math.max(0, edgeMs - nowMs - this.#random() * 2000);
+  }
+
+  /** Lets calls begin in the last millisecond before an edge, and in the first one after it. */
+  #planEdge(afterMs: number): void {
+    const { time } = this.#world;
+    // In the middle of a millisecond, whatever the addition of times rounds to.
+    for (const ms of [-0.5, 0.5]) {
+      time.after(afterMs + ms, () => {
+        for (let started = 0; started < 3; started += 1) this.#staff.start(this.#draw());
+      });
     }
   }
 
@@ -332,6 +359,10 @@ class Simulation {
       log: log.lines,
     };
   }
+}
+
+function edgesOf({ lengthMs, shiftsMs }: QuotaPeriods): QuotaEdges {
+  return { lengthMs, shiftOf: (process) => shiftOf(shiftsMs, process) };
 }
 
 function namesOf(limits: readonly string[]): string[] {

@@ -7,7 +7,9 @@ import type { SimulatedProcess } from "@zae-limiter/testing/table/simulated-proc
 import { slotOf } from "../checkers/books.ts";
 import { between, pick } from "../draw.ts";
 import { CallRun } from "./call-run.ts";
+import type { QuotaPeriods } from "./parameters.ts";
 import type { Caller, PlannedCall } from "./planned-call.ts";
+import { shiftOf } from "./quota-worlds.ts";
 import type { World } from "./world.ts";
 
 /** Short, so that a run sees many of them end. */
@@ -30,15 +32,17 @@ export class Staff {
   readonly #world: World;
   readonly #random: Random;
   readonly #skewMs: number;
+  readonly #quotas: QuotaPeriods | undefined;
   readonly #workers: Worker[] = [];
   crashes = 0;
   calls = 0;
   readonly outcomes = new Map<string, number>();
 
-  constructor(world: World, random: Random, skewMs: number) {
+  constructor(world: World, random: Random, skewMs: number, quotas?: QuotaPeriods) {
     this.#world = world;
     this.#random = random;
     this.#skewMs = skewMs;
+    this.#quotas = quotas;
   }
 
   get size(): number {
@@ -69,7 +73,7 @@ export class Staff {
 
   async #open(): Promise<Worker> {
     const skewMs = this.#skewMs === 0 ? 0 : between(this.#random, -this.#skewMs, this.#skewMs);
-    const process = this.#world.table.process({ skewMs });
+    const process = this.#process(skewMs);
     for (;;) {
       try {
         const limiter = await process.open({
@@ -87,6 +91,19 @@ export class Staff {
         await process.timer.sleep(RESTART_MS);
       }
     }
+  }
+
+  /** Starts a process; where there are quotas, with data of zones that are its own. */
+  #process(skewMs: number): SimulatedProcess {
+    const { table } = this.#world;
+    const { shiftsMs = [] } = this.#quotas ?? {};
+    if (shiftsMs.length <= 1) return table.process({ skewMs });
+    // Where the local clock is behind, midnight comes later.
+    const process: SimulatedProcess = table.process({
+      skewMs,
+      localClock: () => () => -shiftOf(shiftsMs, process.id),
+    });
+    return process;
   }
 
   /** Starts the call in one of the processes. */

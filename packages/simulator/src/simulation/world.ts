@@ -14,6 +14,8 @@ import { bucketLandings, Ledger } from "../checkers/ledger.ts";
 import { LinkHistory } from "../checkers/links.ts";
 import { Moments } from "../checkers/moments.ts";
 import { Operations } from "../checkers/operations.ts";
+import type { QuotaEdges } from "../checkers/quota-edges.ts";
+import { Quotas } from "../checkers/quotas.ts";
 import { Refusals } from "../checkers/refusals.ts";
 import { Returns } from "../checkers/returns.ts";
 import { Shape } from "../checkers/shape.ts";
@@ -21,6 +23,8 @@ import { SwitchHistory } from "../checkers/switch-history.ts";
 import { Totals } from "../checkers/total.ts";
 import { Violation } from "../checkers/violation.ts";
 import { EventLog } from "./event-log.ts";
+
+const NO_EDGES: QuotaEdges = { lengthMs: 86_400_000, shiftOf: () => 0 };
 
 export interface WorldOptions {
   readonly time: VirtualTime;
@@ -38,6 +42,8 @@ export interface WorldOptions {
   readonly isOnly?: boolean;
   /** A wrong refusal is a violation; otherwise it is only counted. */
   readonly judgesRefusals?: boolean;
+  /** The edges of quotas; there are none when absent. */
+  readonly edges?: QuotaEdges | undefined;
 }
 
 export class World {
@@ -47,6 +53,7 @@ export class World {
   readonly books = new Books();
   readonly ledger: Ledger;
   readonly totals: Totals;
+  readonly quotas: Quotas;
   readonly shape: Shape;
   readonly links = new LinkHistory();
   readonly switches: SwitchHistory;
@@ -87,6 +94,7 @@ export class World {
     const debtOf = (bucket: string, name: string) => this.#debts.get(`${bucket} ${name}`) ?? 0n;
     this.ledger = new Ledger(debtOf);
     this.totals = new Totals(debtOf);
+    this.quotas = new Quotas(options.edges ?? NO_EDGES, debtOf);
     this.shape = new Shape(skewMs);
     this.table.watch({
       arrived: (call, failure) => this.#arrived(call, failure),
@@ -155,6 +163,7 @@ export class World {
       this.switches.landed(parsed, call.process, this.time.nowMs);
       this.refusals.landed(parsed, this.time.nowMs);
       this.totals.landed(parsed);
+      this.quotas.landed(call, parsed);
       this.ledger.landed(parsed);
     } catch (error) {
       this.fail(error);

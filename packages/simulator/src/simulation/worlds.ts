@@ -17,6 +17,8 @@ import {
   type Parameters,
 } from "./parameters.ts";
 
+import { quotas, sessions, zones } from "./quota-worlds.ts";
+
 /**
  * The names of the worlds, for `simulateSeeds`: the kind of trouble a run searches for.
  */
@@ -39,6 +41,9 @@ export const WORLD_NAMES = [
   "totals",
   "children",
   "operated",
+  "quotas",
+  "zones",
+  "sessions",
 ] as const;
 /** The name of a world that runs are made in. */
 export type WorldName = (typeof WORLD_NAMES)[number];
@@ -65,6 +70,9 @@ const WORLDS: Readonly<Record<WorldName, Draw>> = {
   totals,
   children,
   operated,
+  quotas,
+  zones,
+  sessions,
 };
 
 export function drawWorld(world: WorldName, seed: number, minutes: number | undefined): Parameters {

@@ -11,6 +11,7 @@ import type { CheckerName } from "@zae-limiter/simulator/checkers/violation.ts";
 import type { WorldName } from "@zae-limiter/simulator/simulation/worlds.ts";
 import type { Change } from "./bundle.ts";
 import { OPERATOR_MUTANTS } from "./operator-mutants.ts";
+import { QUOTA_MUTANTS } from "./quota-mutants.ts";
 
 export interface Mutant {
   readonly name: string;
@@ -434,6 +435,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...COMBINED,
   ...BLOCKS,
   ...OPERATOR_MUTANTS,
+  ...QUOTA_MUTANTS,
 ];
 
 /** Changes that no world can catch, because they do no harm: why. */

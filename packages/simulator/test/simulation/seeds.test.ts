@@ -51,6 +51,8 @@ const FORMER_FAULTS: readonly [number, WorldName, string, number?][] = [
   [2_020_381, "lost", "a refund that waited for later ones that shared its write"],
   [2_050_444, "moved", "a parent that refused by a link that was gone"],
   [3_100_527, "operated", "a bypass that came with a smaller capacity"],
+  [15, "quotas", "an answer that came after the reset", 0.25],
+  [88, "zones", "a consume from shards in different periods", 0.25],
 ];
 
 /** Draws the parameters of a seed, and makes the run short. */

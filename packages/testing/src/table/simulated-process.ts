@@ -7,6 +7,7 @@ import type { Random } from "@zae-limiter/limiter/base/random.ts";
 import type { Clock, Timer } from "@zae-limiter/limiter/base/time.ts";
 import { DistributedBucketStore } from "@zae-limiter/limiter/buckets/distributed/distributed-bucket-store.ts";
 import { DYNAMODB_TRAITS } from "@zae-limiter/limiter/buckets/distributed/table-traits.ts";
+import type { Periods } from "@zae-limiter/limiter/domain/periods.ts";
 import { openCustom } from "@zae-limiter/limiter/repository/opening.ts";
 import type { OpenOptions } from "@zae-limiter/limiter/repository/options.ts";
 import { repositoryOf } from "@zae-limiter/limiter/repository/repository.ts";
@@ -23,6 +24,11 @@ export interface ProcessOpenOptions
 export interface ProcessOptions {
   /** How far its clock is ahead of the right time; below zero: behind. */
   readonly skewMs?: number;
+  /**
+   * Returns by how many milliseconds the local clock of a zone is ahead of UTC at an instant, by
+   * the data of zones that this process has; those of this Node when absent.
+   */
+  readonly localClock?: (timeZone: string) => (ms: number) => number;
 }
 
 interface SimulatedProcessParts {
@@ -32,6 +38,7 @@ interface SimulatedProcessParts {
   readonly random: Random;
   readonly store: ItemStore;
   readonly connection: Connection;
+  readonly periods: Periods | undefined;
 }
 
 /**
@@ -60,6 +67,7 @@ export class SimulatedProcess {
   /** The table as this process reaches it. */
   readonly store: ItemStore;
   readonly #connection: Connection;
+  readonly #periods: Periods | undefined;
   #crashed = false;
 
   constructor(parts: SimulatedProcessParts) {
@@ -68,6 +76,7 @@ export class SimulatedProcess {
     this.random = parts.random;
     this.store = parts.store;
     this.#connection = parts.connection;
+    this.#periods = parts.periods;
     const { timer } = parts.time;
     this.timer = {
       nowMs: () => timer.nowMs(),
@@ -91,12 +100,13 @@ export class SimulatedProcess {
     if (onCall !== undefined) this.#connection.listeners.add(onCall);
     const { clock, timer, random } = this;
     const shared = { ...rest, clock, timer, random };
+    const traits = { ...DYNAMODB_TRAITS, periods: this.#periods };
     // The buckets are passed in, because no module can be loaded while virtual time is stopped.
     const opened = await openCustom(
       this.store,
       shared,
       "memory",
-      (context, buckets) => new DistributedBucketStore(context, { ...buckets, ...DYNAMODB_TRAITS }),
+      (context, buckets) => new DistributedBucketStore(context, { ...buckets, ...traits }),
     );
     const { onUnavailable } = rest;
     const own = defined({ onUnavailable, speculativeWrites, events, onWarning });

@@ -1,6 +1,7 @@
 /** A DynamoDB table in memory, with its limits, its delays and its failures, from one seed. */
 
 import { checkFields, checkInteger } from "@zae-limiter/limiter/domain/check.ts";
+import { Periods } from "@zae-limiter/limiter/domain/periods.ts";
 import {
   dollarsOf,
   ON_DEMAND_PRICES,
@@ -83,7 +84,7 @@ export class SimulatedTable {
   }
 
   /** Starts another process. */
-  process({ skewMs = 0 }: ProcessOptions = {}): SimulatedProcess {
+  process({ skewMs = 0, localClock }: ProcessOptions = {}): SimulatedProcess {
     const { time } = this;
     const id = this.#processes;
     this.#processes += 1;
@@ -103,7 +104,8 @@ export class SimulatedTable {
       this.#server,
       seededRandom(this.#seed, `feed ${id}`),
     );
-    return new SimulatedProcess({ id, time, clock, random, store, connection });
+    const periods = localClock && new Periods(localClock);
+    return new SimulatedProcess({ id, time, clock, random, store, connection, periods });
   }
 
   /** Requests and consumed capacity so far. */

@@ -78,13 +78,13 @@ export function holdingsOf(granted: Granted, part = 0): Holding[] {
   }
   return legs.flatMap((leg, at) => {
     const ofShards = outcomes[at]?.parts ?? [];
-    const endsMs = endsOf(outcomes[at]?.periods);
+    const ends = endsOf(outcomes[at]?.periods);
     const ofParts = shares?.[at] ?? [{ part, amountsMilli: leg.amountsMilli }];
     return ofParts.length === 1
-      ? ofShards.map(({ shard, amountsMilli }) =>
+      ? ofShards.map(({ shard, amountsMilli, endsMs = ends }) =>
           holdingOf(leg, ofParts[0]?.part ?? part, shard, amountsMilli.slice(), endsMs),
         )
-      : shared(leg, ofParts, ofShards, endsMs);
+      : shared(leg, ofParts, ofShards, ends);
   });
 }
 
@@ -93,10 +93,10 @@ function shared(
   leg: Leg,
   shares: readonly Share[],
   shards: readonly ShardPart[],
-  endsMs: PeriodEnds | undefined,
+  ends: PeriodEnds | undefined,
 ): Holding[] {
   const openMilli = shares.map(({ amountsMilli }) => [...amountsMilli]);
-  return shards.flatMap(({ shard, amountsMilli }) => {
+  return shards.flatMap(({ shard, amountsMilli, endsMs = ends }) => {
     const restMilli = [...amountsMilli];
     return shares.map(({ part }, index) => {
       const open = openMilli[index] as number[];

@@ -47,7 +47,7 @@ export function next(request: Request, history: History, situation: Situation): 
     case "written":
       return afterWrite(request, last, situation);
     case "created":
-      return [{ do: "answer", answers: consumed(request, last.members, last.bucket, situation) }];
+      return [{ do: "answer", answers: created(request, last, situation) }];
     case "all":
       return nextOfAll(request, history, last, situation);
     case "spread":
@@ -146,7 +146,7 @@ function nextOfPlan(
         writeStep(bucket, plan, going, { atMs: situation.nowMs, teaches: [], repeats: false }),
       ];
     case "nothing":
-      return [{ do: "answer", answers: consumed(request, request.members, bucket, situation) }];
+      return [{ do: "answer", answers: unwritten(request, bucket, situation) }];
     case "outdated":
       return [{ do: "answer", answers: outdated(request) }];
     default:
@@ -184,7 +184,8 @@ function afterWrite(
   { write, bucket }: Extract<StepOutcome, { of: "written" }>,
   situation: Situation,
 ): readonly Step[] {
-  const answers = consumed(request, write.members, bucket, situation);
+  const { members, atMs } = write;
+  const answers = consumed(request, { members, bucket, atMs }, situation);
   const answer: Step = { do: "answer", answers };
   return isSaturated(bucket, situation.nowMs) ? [{ do: "split", bucket }, answer] : [answer];
 }
@@ -200,19 +201,38 @@ function afterThrottling(
   return [{ do: "wait", ms: situation.throttledPauseMs(), cause }];
 }
 
+function created(
+  request: Request,
+  { members, bucket }: Extract<StepOutcome, { of: "created" }>,
+  situation: Situation,
+): AnsweredMember[] {
+  return consumed(request, { members, bucket, atMs: bucket.refilledAtMs }, situation);
+}
+
+/** Answers members that consume nothing. */
+function unwritten(request: Request, bucket: SeenBucket, situation: Situation): AnsweredMember[] {
+  const { members } = request;
+  return consumed(request, { members, bucket, atMs: situation.nowMs }, situation);
+}
+
+/** Answers the members of a write that was planned for a time. */
 function consumed(
   { name, config }: Request,
-  members: readonly Member[],
-  bucket: SeenBucket,
+  written: {
+    readonly members: readonly Member[];
+    readonly bucket: SeenBucket;
+    readonly atMs: number;
+  },
   { states, nowMs }: Situation,
 ): AnsweredMember[] {
+  const { members, bucket } = written;
   const { shard, shardCount } = bucket;
   const link = effectiveLink(linkIn(bucket), config.cascade);
   const last = shardCount === 1 ? undefined : states.lastBalances(name, config, [shard]);
   const left = last?.balancesMilli ?? balancesOf(bucket, config, nowMs);
   const after = balancesAfterEach(members, left, config);
   const shownAtMs = last?.shownAtMs;
-  const periods = states.periodsOf(name, config, bucket);
+  const periods = states.periodsOf(name, config, written);
   return members.map((member, at) => {
     const parts = [{ shard, amountsMilli: member.amountsMilli }];
     const balancesMilli = after[at] as readonly number[];
@@ -222,7 +242,7 @@ function consumed(
 
 function spreadAnswer(
   { name, config }: Request,
-  { member, writes }: Extract<StepOutcome, { of: "spread" }>,
+  { member, writes, periods }: Extract<StepOutcome, { of: "spread" }>,
   { states }: Situation,
 ): AnsweredMember {
   const [first] = writes;
@@ -230,7 +250,6 @@ function spreadAnswer(
   const parts = writes.map(({ part }) => part);
   const written = parts.map(({ shard }) => shard);
   const { balancesMilli, shownAtMs } = states.lastBalances(name, config, written);
-  const periods = states.periodsOf(name, config);
   const { link } = first;
   return { member, answer: { kind: "consumed", parts, link, balancesMilli, periods, shownAtMs } };
 }

@@ -94,13 +94,13 @@ export class SlowSteps {
   }
 
   async #spread(
-    { member, writes }: Extract<Step, { do: "spread" }>,
+    { member, writes, periods }: Extract<Step, { do: "spread" }>,
     group: ConsumeGroup,
   ): Promise<void> {
     group.markSent([member]);
     const ok = await this.#requests.spread(group, member, writes, group.deadline);
     group.clearSent();
-    group.record(ok ? { of: "spread", member, writes } : { of: "changed" });
+    group.record(ok ? { of: "spread", member, writes, periods } : { of: "changed" });
   }
 
   async #applyLimits(

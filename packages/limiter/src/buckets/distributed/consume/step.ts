@@ -6,7 +6,7 @@
 import type { Random } from "../../../base/random.ts";
 import type { RateLimiterUnavailable } from "../../../domain/errors/errors.ts";
 import type { BucketName } from "../../../records/keys.ts";
-import type { BucketConfig, LegOutcome, Link, ShardPart } from "../../leg.ts";
+import type { BucketConfig, LegOutcome, Link, SeenPeriods, ShardPart } from "../../leg.ts";
 import type { SeenBucket } from "../plan/seen-bucket.ts";
 import type { Guess, WritePlan } from "../plan/write-plan.ts";
 import type { ShardSet } from "../shards/shards.ts";
@@ -71,7 +71,7 @@ export type Step =
   | { readonly do: "read"; readonly shard: number }
   | { readonly do: "read-all"; readonly count: number }
   /** Several shards in one transaction. */
-  | { readonly do: "spread"; readonly member: Member; readonly writes: readonly SpreadWrite[] }
+  | ({ readonly do: "spread" } & Spread)
   /** Writes new limits to shards that refuse; when that fails, the next call tries. */
   | {
       readonly do: "limits";
@@ -90,6 +90,14 @@ export type Step =
   | { readonly do: "probe"; readonly shard: number; readonly cause: RateLimiterUnavailable }
   /** Waits; `cause` is the error of the call when there is no time to wait. */
   | { readonly do: "wait"; readonly ms: number; readonly cause?: RateLimiterUnavailable };
+
+/** A consume that several shards give a part of. */
+export interface Spread {
+  readonly member: Member;
+  readonly writes: readonly SpreadWrite[];
+  /** The periods that it consumes in; absent where no limit has any. */
+  readonly periods: SeenPeriods | undefined;
+}
 
 export interface SpreadWrite {
   readonly part: ShardPart;
@@ -111,7 +119,7 @@ export type StepOutcome =
   | { readonly of: "written"; readonly write: ShardWrite; readonly bucket: SeenBucket }
   | { readonly of: "created"; readonly members: readonly Member[]; readonly bucket: SeenBucket }
   | { readonly of: "all"; readonly count: number; readonly shards: ShardSet<SeenBucket> }
-  | { readonly of: "spread"; readonly member: Member; readonly writes: readonly SpreadWrite[] }
+  | ({ readonly of: "spread" } & Spread)
   | { readonly of: "limits"; readonly shard: number; readonly balancesMilli: readonly number[] }
   | { readonly of: "throttled"; readonly shard: number; readonly cause: RateLimiterUnavailable }
   | { readonly of: "probed"; readonly cause: RateLimiterUnavailable }

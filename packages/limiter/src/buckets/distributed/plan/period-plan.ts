@@ -52,11 +52,16 @@ export function storedLevel(place: Place, stored: StoredLimit): PeriodLevel | un
 }
 
 /** Returns the limit as a call at that time would find it, in the period in force. */
-export function storedAt(place: Place, stored: StoredLimit, nowMs: number): StoredLimit {
+export function storedAt(
+  place: Place,
+  stored: StoredLimit,
+  nowMs: number,
+  rules?: BucketRules,
+): StoredLimit {
   const { period, rate } = stored;
   const level = storedLevel(place, stored);
   if (period === undefined || level === undefined || nowMs < period.endMs) return stored;
-  const { tokensMilli, leftMilli, endMs } = levelIn(level, allowanceAt(place, rate), nowMs);
+  const { tokensMilli, leftMilli, endMs } = levelIn(level, allowanceAt(place, rate, rules), nowMs);
   const isOpen = rate.rule?.kind === "quota";
   const next = { endMs: isOpen ? endMs : 0, leftMilli, toppedUpMilli: 0, isStored: false };
   return { ...stored, tokensMilli, period: next };
@@ -116,19 +121,24 @@ export function periodOfShard(
   place: Place,
   stored: StoredLimit | undefined,
   nowMs: number,
+  rules?: BucketRules,
 ): SeenPeriod | undefined {
   if (stored?.period === undefined) return undefined;
-  const now = storedAt(place, stored, nowMs);
+  const now = storedAt(place, stored, nowMs, rules);
   const level = storedLevel(place, now);
   if (level === undefined || level.endMs === 0) return undefined;
   return { endMs: level.endMs, grantedMilli: level.grantedMilli, atMs: nowMs };
 }
 
-/** Returns the periods of the limits of a config in the shards of a bucket, summed. */
+/**
+ * Returns the periods of the limits of a config in the shards of a bucket, summed. Where they
+ * are in several, by the clocks and zones of several clients, the first shard says the end.
+ */
 export function periodsIn(
   shards: Iterable<StoredBucket>,
   { limits }: Pick<BucketConfig, "limits">,
   nowMs: number,
+  rules?: BucketRules,
 ): SeenPeriods | undefined {
   if (!limits.some(({ rate }) => hasPeriods(rate))) return undefined;
   const all = [...shards];
@@ -136,10 +146,11 @@ export function periodsIn(
     if (!hasPeriods(rate)) return undefined;
     let sum: SeenPeriod | undefined;
     for (const bucket of all) {
-      const period = periodOfShard(bucket, bucket.limits.get(name), nowMs);
+      const period = periodOfShard(bucket, bucket.limits.get(name), nowMs, rules);
       if (period === undefined) continue;
       const grantedMilli = (sum?.grantedMilli ?? 0) + period.grantedMilli;
-      sum = { endMs: Math.max(sum?.endMs ?? 0, period.endMs), grantedMilli, atMs: nowMs };
+      const endMs = sum?.endMs ?? period.endMs;
+      sum = { endMs, grantedMilli, atMs: nowMs };
     }
     return sum ?? (all.length === 0 ? unusedPeriod(rate, nowMs) : undefined);
   });

@@ -5,7 +5,15 @@
 
 import type { Random } from "../../../base/random.ts";
 import { invariant } from "../../../domain/check.ts";
-import { effectiveLink, exceeds, fits, gatesOf, linkIn, type ShardPart } from "../../leg.ts";
+import {
+  effectiveLink,
+  endsOf,
+  exceeds,
+  fits,
+  gatesOf,
+  linkIn,
+  type ShardPart,
+} from "../../leg.ts";
 import type {
   History,
   Member,
@@ -24,6 +32,7 @@ import {
   planFor,
   writeStep,
 } from "../plan/consume-plan.ts";
+import { periodsIn } from "../plan/period-plan.ts";
 import type { SeenBucket } from "../plan/seen-bucket.ts";
 import { TRANSACTED_MS } from "../plan/writes-meter.ts";
 import { atMostFull, fullBalances } from "../state/bucket-states.ts";
@@ -153,11 +162,16 @@ function spread(
     const context = { nowMs, rules, trustFull, ...once };
     const plan = planConsume(bucket, config, part.amountsMilli, context);
     const link = effectiveLink(linkIn(bucket), config.cascade);
-    return plan.kind === "write" ? [{ part, plan: plan.plan, link }] : [];
+    if (plan.kind !== "write") return [];
+    // By clocks or zones that differ, another client may have opened the next period of one shard.
+    const endsMs = endsOf(periodsIn([bucket], config, nowMs, rules));
+    return [{ part: { ...part, endsMs }, plan: plan.plan, link }];
   };
   const parts = spreadOver(member.amountsMilli, offers, gatesOf(config, member.amountsMilli));
   const writes = parts.flatMap(writeOf);
-  return writes.length === parts.length ? [{ do: "spread", member, writes }] : AGAIN;
+  if (writes.length < parts.length) return AGAIN;
+  const periods = periodsIn(shards.values(), config, nowMs, rules);
+  return [{ do: "spread", member, writes, periods }];
 }
 
 /** Returns the sums over all shards, those in debt included. */

@@ -290,16 +290,22 @@ export class BucketStates {
 
   /**
    * Returns the periods of a bucket as last seen; `undefined` where no limit has any. `written`: a
-   * shard that a write has just shown, whatever this process has predicted of it since.
+   * shard that a write has just shown, whatever this process has predicted of it since. The ends
+   * are those that the write found, although a period may be over when its answer comes.
    */
-  periodsOf(name: BucketName, config: BucketConfig, written?: SeenBucket): SeenPeriods | undefined {
+  periodsOf(
+    name: BucketName,
+    config: BucketConfig,
+    written?: { readonly bucket: SeenBucket; readonly atMs: number },
+  ): SeenPeriods | undefined {
     if (!config.limits.some(({ rate }) => hasPeriods(rate))) return undefined;
-    const shards: SeenBucket[] = [];
+    const nowMs = written?.atMs ?? this.clock();
+    const shards = written === undefined ? [] : [written.bucket];
     for (let shard = 0; shard < (this.countOf(name) ?? 1); shard += 1) {
-      const bucket = written?.shard === shard ? written : this.of(name, shard)?.bucket;
-      if (bucket !== undefined) shards.push(bucket);
+      const bucket = this.of(name, shard)?.bucket;
+      if (bucket !== undefined && shard !== written?.bucket.shard) shards.push(bucket);
     }
-    return periodsIn(shards, config, this.clock());
+    return periodsIn(shards, config, nowMs);
   }
 
   /** Returns when the store showed the oldest shard of some buckets with these first shards. */

@@ -1,0 +1,231 @@
+/**
+ * Ideal quotas and sessions: a balance and the end of the period in force, for each shard, to the
+ * milli-token. The calendar of the library has no part in it.
+ *
+ * A period is opened at or after the stored end, by the clock of the process that opens it, with
+ * the whole share of the allowance; it ends at the first edge of that process after now and after
+ * the stored end and half a period. A session begins with a consumption, and all shards are in one.
+ * Inside a period nothing accrues, and a refund of what was consumed before it is dropped.
+ */
+
+import type { TableCall } from "@zae-limiter/testing/table/call.ts";
+import type { LimitOfShard, QuotaOfShard, ShardImage } from "./bucket-image.ts";
+import { type BucketLanding, type DebtOf, shardsMadeBy } from "./ledger.ts";
+import { PeriodBooks } from "./period-books.ts";
+import { edgeAfter, endOfNext, type QuotaEdges } from "./quota-edges.ts";
+import { shareRate } from "./share.ts";
+import { Violation } from "./violation.ts";
+
+interface Level {
+  readonly tokens: bigint;
+  readonly endMs: number;
+}
+
+interface QuotaLimit extends LimitOfShard {
+  readonly quota: QuotaOfShard;
+}
+
+/** One limit of a shard that was there before a write. */
+interface Change {
+  readonly landing: BucketLanding;
+  readonly process: number;
+  readonly before: ShardImage;
+  readonly after: ShardImage;
+  readonly was: QuotaLimit;
+  readonly limit: QuotaLimit;
+  readonly level: Level;
+  /** New shards of a split. */
+  readonly made: readonly ShardImage[];
+}
+
+export class Quotas {
+  readonly #shards = new Map<string, Map<string, Level>>();
+  readonly #books = new PeriodBooks();
+  readonly #edges: QuotaEdges;
+  readonly #debtOf: DebtOf;
+  /** How often a period was opened. */
+  openings = 0;
+
+  constructor(edges: QuotaEdges, debtOf: DebtOf) {
+    this.#edges = edges;
+    this.#debtOf = debtOf;
+  }
+
+  landed(call: TableCall, landings: readonly BucketLanding[]): void {
+    for (const landing of landings) {
+      if (landing.after === undefined) this.#shards.delete(landing.before?.id ?? "");
+      else if (landing.merged !== undefined) this.#merged(landing, landing.after);
+      else if (landing.before !== undefined) this.#changed(call, landing, landings);
+      else if (landing.after.shard === 0) this.#created(call, landing, landing.after);
+    }
+  }
+
+  #changed(call: TableCall, landing: BucketLanding, all: readonly BucketLanding[]): void {
+    const { before, after } = landing as { before: ShardImage; after: ShardImage };
+    const made = shardsMadeBy(landing, all);
+    for (const limit of quotasOf(after)) {
+      const was = quotasOf(before).find(({ name }) => name === limit.name);
+      const level = this.#levels(after).get(limit.name);
+      if (was === undefined || level === undefined) {
+        this.#start(call, landing, after, limit);
+        continue;
+      }
+      const { process } = call;
+      const change = { landing, process, before, after, was, limit, level, made };
+      const opens = limit.quota.endMs !== level.endMs;
+      if (opens) this.#judgeOpening(call, change);
+      this.#follow(change, opens);
+    }
+  }
+
+  /** Compares a balance with the ideal one, and divides it where the write splits the shard. */
+  #follow(change: Change, opens: boolean): void {
+    const { landing, after, before, was, limit, level, made, process } = change;
+    const charged = landing.charged.get(limit.name) ?? 0n;
+    const old = shareRate(was, before.shard, before.count).capacity;
+    const more = shareRate(limit, before.shard, before.count).capacity - old;
+    const { endMs } = limit.quota;
+    const parts = made.map((shard) => quotasOf(shard).find(({ name }) => name === limit.name));
+    // The balance of a session that is over says nothing.
+    const idle = limit.quota.sessionMs !== undefined && after.epochMs >= endMs;
+    const stored = parts.reduce((sum, part) => sum + (part?.tokens ?? 0n), limit.tokens);
+    const period = { bucket: after.bucket, limitName: limit.name, endMs };
+    const debt = this.#debtOf(after.bucket, limit.name);
+    let ideal = (opens ? old : level.tokens) + more;
+    if (charged < 0n) {
+      const returned = idle || opens ? 0n : stored - ideal;
+      if (returned < 0n) this.#refuse(after, limit, stored, ideal);
+      this.#books.refund(period, process, returned, -charged - returned);
+      ideal += returned;
+    } else {
+      ideal -= charged;
+      const allowance = BigInt(limit.capacity);
+      this.#books.take(period, process, { amount: charged, allowance, debt });
+    }
+    if (!idle && stored !== ideal) this.#refuse(after, limit, stored, ideal);
+    if (stored < -debt) this.#refuse(after, limit, stored, -debt);
+    this.#levels(after).set(limit.name, { tokens: limit.tokens, endMs });
+    made.forEach((shard, at) => {
+      const part = parts[at];
+      if (part?.quota.endMs !== endMs) {
+        const detail = `begins with the end ${part?.quota.endMs}, and its origin has ${endMs}`;
+        throw new Violation("over-admission", `"${limit.name}" of ${shard.id}`, detail);
+      }
+      this.#levels(shard).set(limit.name, { tokens: part.tokens, endMs });
+    });
+  }
+
+  /** Checks when a period is opened, and when it ends. */
+  #judgeOpening(call: TableCall, change: Change): void {
+    const { before, after, limit, level, landing, made } = change;
+    this.openings += 1;
+    const { quota, name } = limit;
+    const openedMs = after.epochMs;
+    const subject = `"${name}" of ${after.id}`;
+    if (openedMs < level.endMs || openedMs > Math.max(call.plannedMs, before.epochMs)) {
+      const detail = `opened a period at ${openedMs}, and the last one ends at ${level.endMs}`;
+      throw new Violation("over-admission", subject, detail);
+    }
+    if (quota.sessionMs !== undefined) {
+      const charged = landing.charged.get(name) ?? 0n;
+      this.#judgeSession(after, name, { endMs: quota.endMs, openedMs, sessionMs: quota.sessionMs });
+      if (charged > 0n) return;
+      throw new Violation("over-admission", subject, "a session was opened without a consumption");
+    }
+    const opening = { nowMs: openedMs, storedEndMs: level.endMs };
+    const endMs = endOfNext(this.#edges, call.process, opening);
+    // A split goes by the zones of this Node, not by what a process of a simulation has.
+    const ofNode =
+      made.length > 0 && endOfNext({ ...this.#edges, shiftOf: unmoved }, call.process, opening);
+    if (quota.endMs === endMs || quota.endMs === ofNode) return;
+    const detail = `a period was opened at ${openedMs} until ${quota.endMs}, expected ${endMs}`;
+    throw new Violation("over-admission", subject, `${detail}, after ${level.endMs}`);
+  }
+
+  /** Checks that a session lasts as long as it should, and that no shard is in another one. */
+  #judgeSession(
+    after: ShardImage,
+    name: string,
+    session: { readonly endMs: number; readonly openedMs: number; readonly sessionMs: number },
+  ): void {
+    const { endMs, openedMs, sessionMs } = session;
+    const others = [...this.#shards].flatMap(([id, levels]) =>
+      id !== after.id && id.startsWith(`${after.bucket} `) ? (levels.get(name) ?? []) : [],
+    );
+    const live = others.find((other) => other.endMs > openedMs);
+    if (live === undefined ? endMs === openedMs + sessionMs : endMs === live.endMs) return;
+    const detail = `opened a session at ${openedMs} until ${endMs}, of another shard ${live?.endMs}`;
+    throw new Violation("over-admission", `"${name}" of ${after.id}`, detail);
+  }
+
+  #merged({ merged }: BucketLanding, after: ShardImage): void {
+    const mine = this.#levels(after);
+    const gone = this.#shards.get(merged?.image.id ?? "");
+    for (const limit of quotasOf(after)) {
+      const [one, other] = [mine.get(limit.name), gone?.get(limit.name)];
+      if (one === undefined || other === undefined || one.endMs !== other.endMs) {
+        const detail = `merges the periods until ${one?.endMs} and ${other?.endMs}`;
+        throw new Violation("over-admission", `"${limit.name}" of ${after.id}`, detail);
+      }
+      const ideal = one.tokens + other.tokens;
+      const idle = limit.quota.sessionMs !== undefined && after.epochMs >= one.endMs;
+      if (!idle && limit.tokens !== ideal) this.#refuse(after, limit, limit.tokens, ideal);
+      if (limit.quota.endMs !== one.endMs) this.#refuse(after, limit, limit.tokens, ideal);
+      mine.set(limit.name, { tokens: limit.tokens, endMs: one.endMs });
+    }
+    this.#shards.delete(merged?.image.id ?? "");
+  }
+
+  #created(call: TableCall, landing: BucketLanding, image: ShardImage): void {
+    for (const [name, { endMs, tokens }] of this.#levels(image)) {
+      const limit = quotasOf(image).find((each) => each.name === name);
+      const isLess = limit !== undefined && tokens < BigInt(limit.capacity);
+      if (image.epochMs >= endMs || !isLess) continue;
+      const detail = `expired inside the period that ends at ${endMs}`;
+      throw new Violation("over-admission", `"${name}" of ${image.id}`, detail);
+    }
+    for (const limit of quotasOf(image)) this.#start(call, landing, image, limit);
+  }
+
+  /** Begins with the whole share of the allowance. */
+  #start(call: TableCall, landing: BucketLanding, image: ShardImage, limit: QuotaLimit): void {
+    const { name, quota } = limit;
+    const charged = landing.charged.get(name) ?? 0n;
+    const ideal = shareRate(limit, image.shard, image.count).capacity - charged;
+    if (limit.tokens !== ideal) this.#refuse(image, limit, limit.tokens, ideal);
+    const sessionEndMs = charged > 0n ? image.epochMs + (quota.sessionMs ?? 0) : 0;
+    const endMs =
+      quota.sessionMs === undefined
+        ? edgeAfter(this.#edges, call.process, image.epochMs)
+        : sessionEndMs;
+    if (quota.endMs !== endMs) {
+      const detail = `begins with a period until ${quota.endMs}, expected ${endMs}`;
+      throw new Violation("over-admission", `"${name}" of ${image.id}`, detail);
+    }
+    const period = { bucket: image.bucket, limitName: name, endMs };
+    const [allowance, debt] = [BigInt(limit.capacity), this.#debtOf(image.bucket, name)];
+    this.#books.take(period, call.process, { amount: charged, allowance, debt });
+    this.#levels(image).set(name, { tokens: limit.tokens, endMs });
+  }
+
+  #levels({ id }: ShardImage): Map<string, Level> {
+    const levels = this.#shards.get(id) ?? new Map<string, Level>();
+    this.#shards.set(id, levels);
+    return levels;
+  }
+
+  #refuse(image: ShardImage, limit: QuotaLimit, stored: bigint, ideal: bigint): never {
+    const checker = stored > ideal ? "over-admission" : "conservation";
+    const detail = `holds ${stored} milli, where ${ideal} are right`;
+    throw new Violation(checker, `"${limit.name}" of ${image.id}`, detail);
+  }
+}
+
+function unmoved(): number {
+  return 0;
+}
+
+/** Lists the limits that have periods. */
+function quotasOf({ limits }: ShardImage): readonly QuotaLimit[] {
+  return limits.filter((limit): limit is QuotaLimit => limit.quota !== undefined);
+}
