@@ -50,7 +50,7 @@ export class PeriodBooks {
     const open = this.#openOf(period, process);
     for (const [endMs, amount] of open) {
       if (endMs === period.endMs || earlier === 0n) continue;
-      const part = amount < earlier ? amount : earlier;
+      const part = smaller(amount, earlier);
       open.set(endMs, amount - part);
       earlier -= part;
     }
@@ -79,6 +79,10 @@ export class PeriodBooks {
     this.#sums.set(id, sum);
     return sum;
   }
+}
+
+function smaller(left: bigint, right: bigint): bigint {
+  return left < right ? left : right;
 }
 
 function subjectOf({ bucket, limitName }: PeriodOfBucket): string {
