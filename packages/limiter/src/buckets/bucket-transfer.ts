@@ -27,6 +27,13 @@ export interface WholeLimit {
   readonly consumedMilli: number | bigint;
 }
 
+/** A limit with periods that waits for its period to end: it was removed, or has another kind. */
+export interface WholePause {
+  readonly name: string;
+  readonly rate: Rate;
+  readonly period: PeriodLevel;
+}
+
 /** A bucket, its shards joined. */
 export interface WholeBucket extends BucketName {
   readonly version: number;
@@ -36,6 +43,8 @@ export interface WholeBucket extends BucketName {
   readonly ttl: number | undefined;
   /** In the order of their names. */
   readonly limits: readonly WholeLimit[];
+  /** Only limits whose period is not over at the time of the copy, in the order of their names. */
+  readonly paused?: readonly WholePause[] | undefined;
   /** Stamps of the Python library, which only a table on DynamoDB keeps. */
   readonly stamps?: Readonly<Record<string, Value>> | undefined;
   /** Names of limits that only the Python library enforces: they stay behind. */
@@ -83,7 +92,18 @@ export function areAlike(one: WholeBucket, other: WholeBucket): boolean {
     one.ttl === other.ttl &&
     sameLink(one.link, other.link) &&
     one.limits.length === other.limits.length &&
-    one.limits.every((limit, at) => isAlike(limit, other.limits[at] as WholeLimit))
+    one.limits.every((limit, at) => isAlike(limit, other.limits[at] as WholeLimit)) &&
+    samePaused(one.paused ?? [], other.paused ?? [])
+  );
+}
+
+function samePaused(some: readonly WholePause[], others: readonly WholePause[]): boolean {
+  return (
+    some.length === others.length &&
+    some.every(({ name, rate, period }, at) => {
+      const other = others[at] as WholePause;
+      return name === other.name && sameRate(rate, other.rate) && samePeriod(period, other.period);
+    })
   );
 }
 
@@ -105,6 +125,8 @@ function samePeriod(one: PeriodLevel | undefined, other: PeriodLevel | undefined
 }
 
 /** Sorts limits by their names, so that two stores list them alike. */
-export function inOrder(limits: Iterable<WholeLimit>): readonly WholeLimit[] {
+export function inOrder<Limit extends { readonly name: string }>(
+  limits: Iterable<Limit>,
+): readonly Limit[] {
   return [...limits].sort((one, other) => (one.name < other.name ? -1 : 1));
 }

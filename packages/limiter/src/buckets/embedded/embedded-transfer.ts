@@ -38,7 +38,7 @@ export class EmbeddedTransfer implements BucketTransfer {
         if (rows.length === 0) break;
         for (const row of rows) {
           const { entityId, bucket } = row;
-          if (!bucket.isExpired(atMs)) yield wholeOf({ entityId, resource }, bucket);
+          if (!bucket.isExpired(atMs)) yield wholeOf({ entityId, resource }, bucket, atMs);
         }
         after = rows.at(-1)?.entityId;
       }
@@ -52,7 +52,7 @@ export class EmbeddedTransfer implements BucketTransfer {
         page.map(({ entityId, resource }) => {
           const bucket = this.#table.get(entityId, resource);
           if (bucket === undefined || bucket.isExpired(atMs)) return undefined;
-          return wholeOf({ entityId, resource }, bucket);
+          return wholeOf({ entityId, resource }, bucket, atMs);
         });
       found.push(...(await this.#table.peek(read, undefined, page)));
     }
@@ -93,7 +93,8 @@ export async function* resourcesIn(table: BucketTable): AsyncGenerator<string> {
   }
 }
 
-function wholeOf(name: BucketName, { build, link, ttl, numbers }: Bucket): WholeBucket {
+function wholeOf(name: BucketName, bucket: Bucket, atMs: number): WholeBucket {
+  const { build, link, ttl, numbers } = bucket;
   const limits = build.names.map((limit, at) => {
     const rate = build.rates[at] as Rate;
     const level = levelAt(numbers, at);
@@ -110,11 +111,16 @@ function wholeOf(name: BucketName, { build, link, ttl, numbers }: Bucket): Whole
     link,
     ttl,
     limits: inOrder(limits),
+    paused: inOrder(
+      bucket.paused
+        .filter(({ level }) => atMs < level.endMs)
+        .map((limit) => ({ name: limit.name, rate: limit.rate, period: limit.level })),
+    ),
   };
 }
 
 /** Returns the bucket of a row, whose usage is counted. */
-function bucketOf({ limits, version, source, link, ttl }: WholeBucket): Bucket {
+function bucketOf({ limits, version, source, link, ttl, paused = [] }: WholeBucket): Bucket {
   const names = limits.map(({ name }) => name);
   const rates = limits.map(({ rate }) => rate);
   const numbers = numbersFor(rates);
@@ -127,6 +133,10 @@ function bucketOf({ limits, version, source, link, ttl }: WholeBucket): Bucket {
   const hour = hourOf(Math.max(0, ...limits.map(({ level }) => level.refilledAtMs)));
   const bucket = new Bucket(new Build(version, source, names, rates), link, ttl, hour, 0, numbers);
   bucket.markCounted(hour);
+  bucket.paused = paused.map(({ name, rate, period }) => ({
+    ...{ name, rate, level: period },
+    lateMilli: 0,
+  }));
   return bucket;
 }
 

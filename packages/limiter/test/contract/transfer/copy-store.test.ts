@@ -17,7 +17,7 @@ import {
   openRedis,
   openTable,
 } from "../limiter/limiter-stores.ts";
-import { fill, MovedClock } from "./filled-store.ts";
+import { fill, MovedClock, resumeQuota } from "./filled-store.ts";
 import { expectSame } from "./same-stores.ts";
 
 type Place = Awaited<ReturnType<typeof openFile>>;
@@ -49,8 +49,10 @@ function copies(title: string, openSource: Open, openTarget: Open): void {
       const report = await copyStore(from, to, { namespaces: [namespace], principal: "ops" });
       expect(report.namespaces[0]?.differences).toEqual([]);
       expect(report.same).toBe(true);
-      await expectSame(from, await to.namespace(namespace), ids, time);
-      const events = await (await to.namespace(namespace)).audit.list("$SYSTEM");
+      const copy = await to.namespace(namespace);
+      await expectSame(from, copy, ids, time);
+      expect(await resumeQuota(copy)).toBe(await resumeQuota(from));
+      const events = await copy.audit.list("$SYSTEM");
       const copied = events.filter(({ action }) => action === "store_copied");
       expect(copied).toMatchObject([{ principal: "ops" }]);
       await Promise.all([from.close(), to.close()]);
@@ -62,6 +64,8 @@ const items = () => openItems(overTable);
 
 describe("a copy of a store", () => {
   copies("from memory to a SQLite file", openMemory, openFile);
+  copies("from a SQLite file to memory", openFile, openMemory);
+  copies("from a SQLite file to another", openFile, openFile);
   copies("from a SQLite file to a table on DynamoDB, in memory", openFile, items);
   copies("from a table on DynamoDB, in memory, to a SQLite file", items, openFile);
   copies("from a table on DynamoDB, in memory, to another", items, items);
@@ -73,6 +77,8 @@ describe("a copy of a store", () => {
 describePostgres("a copy of a store", (url) => {
   const postgres = () => openPostgres(url);
   copies("from a SQLite file", openFile, postgres);
+  copies("to a SQLite file", postgres, openFile);
+  copies("to another schema", postgres, postgres);
   copies("to a table on DynamoDB, in memory", postgres, items);
   copies("from a table on DynamoDB, in memory", items, postgres);
 });
@@ -80,7 +86,16 @@ describePostgres("a copy of a store", (url) => {
 describeRedis("a copy of a store", (url) => {
   const redis = () => openRedis(url);
   copies("from a SQLite file", openFile, redis);
+  copies("to a SQLite file", redis, openFile);
+  copies("to another prefix", redis, redis);
   copies("to a table on DynamoDB, in memory", redis, items);
+  copies("from a table on DynamoDB, in memory", items, redis);
+
+  describePostgres("a copy between two servers", (postgresUrl) => {
+    const postgres = () => openPostgres(postgresUrl);
+    copies("to Redis", postgres, redis);
+    copies("to PostgreSQL", redis, postgres);
+  });
 });
 
 describeEngines("a copy of a store", (engine) => {

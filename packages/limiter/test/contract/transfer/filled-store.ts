@@ -64,11 +64,32 @@ export async function fill(
     const amounts = { [state.limitName]: 1 + below(3) };
     await repo.buckets.topUp({ ...bucket, amounts, idempotencyKey: `order-${below(9)}` });
   }
+  await stopQuota(repo);
   await repo.limits.disable({ entityId: one(ids), resource: "o1/mini" });
   await repo.prices.set("gpt-4", { input: `${2 + below(5)}.5`, output: "10" });
   await repo[INTERNALS].notes.set("seen", { seed });
   if (items !== undefined) await splitSome(repo, items, ids, time, below);
   return [...ids, "anyone"];
+}
+
+const STOPPED = { entityId: "stopped", resource: "api" };
+
+/** Removes a quota inside of its period: its balance waits in the bucket. */
+async function stopQuota(repo: Repository): Promise<void> {
+  const limiter = new RateLimiter(repo);
+  await resumeQuota(repo);
+  await limiter.acquire({ ...STOPPED, consume: { units: 7 } });
+  await repo.limits.setEntity(STOPPED.entityId, ["rpm:60"], { resource: STOPPED.resource });
+  await limiter.acquire({ ...STOPPED, consume: { rpm: 1 } });
+}
+
+/** Brings the quota back; returns what a call finds in it. */
+export async function resumeQuota(repo: Repository): Promise<number | undefined> {
+  const limits = ["rpm:60", Limit.quota("units", 40, DEBTS)];
+  await repo.limits.setEntity(STOPPED.entityId, limits, { resource: STOPPED.resource });
+  await new RateLimiter(repo).acquire({ ...STOPPED, consume: { units: 1 } });
+  const states = await repo[INTERNALS].buckets.list(STOPPED.entityId, STOPPED.resource);
+  return states.find(({ limitName }) => limitName === "units")?.balanceMilli;
 }
 
 async function createEntities(

@@ -1,6 +1,7 @@
 /** Buckets that are not alike in all stores, and what becomes of them in a copy. */
 
 import type { WholeBucket } from "@zae-limiter/limiter/buckets/bucket-transfer.ts";
+import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import { bucketKey } from "@zae-limiter/limiter/records/keys.ts";
 import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
@@ -69,6 +70,23 @@ test("a total beyond 2^53 arrives to the last digit, in both directions", async 
   await copyStore(table, back);
   const balances = await balancesOf(back, ["key-1"]);
   expect(balances["key-1 api a"]?.consumed).toBe(consumedMilli);
+  await back.close();
+});
+
+test("a quota that was removed moves with its balance, until its period is over", async () => {
+  const quota = Limit.quota("units", 40, { every: "day", carry: "rest", carryMax: 5 }).rate;
+  const endMs = time.nowMs + 1000;
+  const period = { tokensMilli: 7000, endMs, grantedMilli: 46_000, leftMilli: 3000 };
+  const paused = [{ name: "units", rate: quota, period }];
+  await transferOf(memory).put([uneven({ paused })]);
+  expect((await copyStore(memory, table)).same).toBe(true);
+  const [arrived] = await transferOf(table).some([uneven()], time.nowMs);
+  expect(arrived?.paused).toMatchObject([{ name: "units", period }]);
+  const back = await Repository.open("memory:", { clock: time.clock });
+  expect((await copyStore(table, back)).same).toBe(true);
+  const at = async (ms: number) => (await transferOf(back).some([uneven()], ms))[0]?.paused;
+  expect(await at(time.nowMs)).toMatchObject([{ name: "units", period }]);
+  expect(await at(endMs)).toEqual([]);
   await back.close();
 });
 

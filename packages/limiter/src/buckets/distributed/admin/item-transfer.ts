@@ -3,13 +3,9 @@
 import { randomToken } from "../../../base/random.ts";
 import type { Deadline } from "../../../base/time.ts";
 import type { Rate } from "../../../core/bucket.ts";
-import {
-  decodeBucket,
-  MOVED,
-  type StoredBucket,
-  type StoredLimit,
-} from "../../../records/bucket-item.ts";
+import { MOVED, type StoredBucket, type StoredLimit } from "../../../records/bucket-item.ts";
 import { type BucketName, bucketKey, parseBucketKey } from "../../../records/keys.ts";
+import type { StoredPeriod } from "../../../records/period-attributes.ts";
 import { stamped } from "../../../records/python-attributes.ts";
 import { queryRecords } from "../../../records/query-records.ts";
 import type { RecordContext } from "../../../records/record-context.ts";
@@ -22,12 +18,30 @@ import {
   periodAtBase,
   type WholeBucket,
   type WholeLimit,
+  type WholePause,
 } from "../../bucket-transfer.ts";
+import { kindOf } from "../../config-match.ts";
 import type { LimitSource } from "../../leg.ts";
-import { allowanceOf, carriedInto, hasPeriods, unusedLevel } from "../../periods.ts";
+import {
+  allowanceOf,
+  carriedInto,
+  hasPeriods,
+  type PeriodLevel,
+  unusedLevel,
+  withAllowance,
+} from "../../periods.ts";
 import { FULL_PYTHON_METER } from "../plan/new-bucket.ts";
+import { pausedName, pausedOf, pausedText } from "../plan/paused-limits.ts";
 import { allowanceAt, storedAt, storedLevel } from "../plan/period-plan.ts";
-import { balanceAt, balanceOf, encodeShard, looksFull, UNSHARDED } from "../plan/seen-bucket.ts";
+import {
+  balanceAt,
+  balanceOf,
+  decoded,
+  encodeShard,
+  looksFull,
+  type SeenBucket,
+  UNSHARDED,
+} from "../plan/seen-bucket.ts";
 import type { BucketItems } from "../state/bucket-items.ts";
 import type { TableTraits } from "../table-traits.ts";
 
@@ -101,7 +115,7 @@ export class ItemTransfer implements BucketTransfer {
   }
 
   async #wholeOf(item: Item | undefined, atMs: number): Promise<WholeBucket | undefined> {
-    const first = item === undefined ? undefined : decodeBucket(item);
+    const first = decoded(item);
     if (first === undefined || isExpired(first, atMs)) return undefined;
     const { items, deadline } = this.#options;
     return joined(first, await items.shardsOf(first, deadline()), atMs);
@@ -111,7 +125,7 @@ export class ItemTransfer implements BucketTransfer {
     const { entityId, resource, version, source, link, ttl, limits, stamps = {} } = whole;
     const { isSharedWithPython } = this.#options;
     const refilledAtMs = baseOf(whole);
-    return encodeShard(this.#context.namespaceId, {
+    const bucket = encodeShard(this.#context.namespaceId, {
       entityId,
       resource,
       shard: 0,
@@ -129,6 +143,7 @@ export class ItemTransfer implements BucketTransfer {
       meterMs: undefined,
       python: isSharedWithPython ? stamped(stamps) : undefined,
     });
+    return { ...bucket, ...pausedAttributes(whole) };
   }
 }
 
@@ -139,17 +154,33 @@ function storedOf(limit: WholeLimit, baseMs: number): StoredLimit {
   const stored = { tokensMilli, rate, totalConsumedMilli: consumedMilli, remainder };
   const period = periodAtBase(limit, baseMs);
   if (period === undefined) return stored;
+  return { ...stored, period: storedPeriod(rate, period) };
+}
+
+function storedPeriod(rate: Rate, period: PeriodLevel): StoredPeriod {
   const { endMs, grantedMilli, leftMilli } = period;
   const allowance = allowanceOf(rate);
   const toppedUpMilli = grantedMilli - allowance.amountMilli - carriedInto(period, allowance);
-  return { ...stored, period: { endMs, leftMilli, toppedUpMilli, isStored: true } };
+  return { endMs, leftMilli, toppedUpMilli, isStored: true };
+}
+
+/** Returns the attributes of limits that wait for the end of their period. */
+function pausedAttributes({ paused = [] }: WholeBucket): Record<string, string> {
+  const attributes: Record<string, string> = {};
+  for (const { name, rate, period } of paused) {
+    const { tokensMilli } = period;
+    const known = { tokensMilli, rate, totalConsumedMilli: 0, remainder: 0 };
+    const text = pausedText({ ...known, period: storedPeriod(rate, period) }, 0);
+    if (text !== undefined) attributes[pausedName(name)] = text;
+  }
+  return attributes;
 }
 
 /**
  * Joins the shards of a bucket at a time, or at a later base time that one of them has. A bucket of
  * one shard stays at its own base time, and is the same to the last part of a milli-token.
  */
-function joined(first: StoredBucket, shards: readonly StoredBucket[], atMs: number): WholeBucket {
+function joined(first: SeenBucket, shards: readonly SeenBucket[], atMs: number): WholeBucket {
   const times = shards.map(({ refilledAtMs }) => refilledAtMs);
   const baseMs = shards.length === 1 ? first.refilledAtMs : Math.max(atMs, ...times);
   const newest = shards.toSorted((one, other) => other.configVersion - one.configVersion);
@@ -174,6 +205,7 @@ function joined(first: StoredBucket, shards: readonly StoredBucket[], atMs: numb
           : limitOf(shards, name, rate, baseMs),
       ),
     ),
+    paused: inOrder(pausesOf(shards, rates, atMs)),
     stamps: python?.stamps,
     unsupported: python === undefined ? undefined : [...python.unsupported.keys()],
   };
@@ -214,25 +246,70 @@ function limitOf(
 
 /** Sums a limit with periods. A quota is in the same period in all shards; a session has one. */
 function periodLimitOf(
-  shards: readonly StoredBucket[],
+  shards: readonly SeenBucket[],
   name: string,
   rate: Rate,
   baseMs: number,
 ): WholeLimit {
-  const sum = { tokensMilli: 0, endMs: 0, grantedMilli: 0, leftMilli: 0 };
+  const period = periodOf(shards, name, rate, baseMs);
   let consumed = 0n;
+  for (const { limits } of shards) consumed += BigInt(limits.get(name)?.totalConsumedMilli ?? 0);
+  const level = { tokensMilli: period.tokensMilli, refilledAtMs: baseMs, remainder: 0 };
+  return { name, rate, level, period, consumedMilli: exactly(consumed) };
+}
+
+/** Sums the period of a limit; a shard that has none gets an unused one with its next call. */
+function periodOf(
+  shards: readonly SeenBucket[],
+  name: string,
+  rate: Rate,
+  atMs: number,
+): PeriodLevel {
+  const sum = { tokensMilli: 0, endMs: 0, grantedMilli: 0, leftMilli: 0 };
   for (const shard of shards) {
     const stored = shard.limits.get(name);
-    const known = stored && storedLevel(shard, storedAt(shard, stored, baseMs));
-    const level = known ?? unusedLevel(allowanceAt(shard, rate), baseMs);
+    const isThere = stored !== undefined && kindOf(stored.rate) === kindOf(rate);
+    const known = isThere ? storedLevel(shard, storedAt(shard, stored, atMs)) : undefined;
+    const level =
+      known ?? pausedLevel(shard, name, rate, atMs) ?? unusedLevel(allowanceAt(shard, rate), atMs);
     sum.tokensMilli += level.tokensMilli;
     sum.grantedMilli += level.grantedMilli;
     sum.leftMilli += level.leftMilli;
     sum.endMs = Math.max(sum.endMs, level.endMs);
-    consumed += BigInt(stored?.totalConsumedMilli ?? 0);
   }
-  const level = { tokensMilli: sum.tokensMilli, refilledAtMs: baseMs, remainder: 0 };
-  return { name, rate, level, period: sum, consumedMilli: exactly(consumed) };
+  return sum;
+}
+
+/** Returns the level that a limit of a shard goes on with, when it comes back. */
+function pausedLevel(
+  shard: SeenBucket,
+  name: string,
+  rate: Rate,
+  atMs: number,
+): PeriodLevel | undefined {
+  const paused = pausedOf(shard, name, rate, atMs);
+  if (paused === undefined) return undefined;
+  const allowance = allowanceAt(shard, paused.rate);
+  const { level, toppedUpMilli } = paused;
+  const grantedMilli = allowance.amountMilli + carriedInto(level, allowance) + toppedUpMilli;
+  return withAllowance({ ...level, grantedMilli }, allowance, allowanceAt(shard, rate), atMs);
+}
+
+/** Returns the limits that wait in some shard, and that none has in the same kind. */
+function pausesOf(
+  shards: readonly SeenBucket[],
+  rates: ReadonlyMap<string, Rate>,
+  atMs: number,
+): WholePause[] {
+  const pauses = new Map<string, WholePause>();
+  for (const { paused } of shards) {
+    for (const [name, { rate, level }] of paused ?? []) {
+      const isBack = kindOf(rates.get(name)) === kindOf(rate);
+      if (isBack || pauses.has(name) || atMs >= level.endMs) continue;
+      pauses.set(name, { name, rate, period: periodOf(shards, name, rate, atMs) });
+    }
+  }
+  return [...pauses.values()];
 }
 
 /** Returns a total as a number where that holds it. */

@@ -1,7 +1,7 @@
 /** Finds bucket items: of an entity, of a resource, all shards of one bucket. */
 
 import type { Deadline } from "../../../base/time.ts";
-import { decodeBucket, listedBucket, type StoredBucket } from "../../../records/bucket-item.ts";
+import { listedBucket, type StoredBucket } from "../../../records/bucket-item.ts";
 import {
   BUCKET_PREFIX,
   bucketKey,
@@ -14,7 +14,7 @@ import { type Item, type Key, valueAt } from "../../../storage/item.ts";
 import type { Query } from "../../../storage/item-store.ts";
 import type { DeletedBuckets, StoredState } from "../../bucket-admin.ts";
 import { periodOfShard } from "../plan/period-plan.ts";
-import { balanceAt, balanceOf } from "../plan/seen-bucket.ts";
+import { balanceAt, balanceOf, decoded, type SeenBucket } from "../plan/seen-bucket.ts";
 import { bornShards, missingShard, SHARDS_MAX } from "../shards/shards.ts";
 
 const PAGE = 100;
@@ -91,7 +91,7 @@ export class BucketItems {
    * Reads all shards of a bucket, given the first, by their keys: indexes lag. A split that comes
    * in between is read once more.
    */
-  async shardsOf(first: StoredBucket, deadline: Deadline): Promise<readonly StoredBucket[]> {
+  async shardsOf(first: SeenBucket, deadline: Deadline): Promise<readonly SeenBucket[]> {
     if (first.shardCount <= 1) return [first];
     const read = await this.#shards(first, 1, deadline);
     const shards = new Map([[0, first], ...read]);
@@ -159,10 +159,10 @@ export class BucketItems {
   }
 
   async #shards(
-    first: StoredBucket,
+    first: SeenBucket,
     from: number,
     deadline?: Deadline,
-  ): Promise<Map<number, StoredBucket>> {
+  ): Promise<Map<number, SeenBucket>> {
     const { store, namespaceId } = this.#context;
     const { entityId, resource, shardCount } = first;
     const keys = Array.from({ length: shardCount - from }, (_, at) =>
@@ -170,7 +170,7 @@ export class BucketItems {
     );
     const timeout = deadline === undefined ? {} : { timeoutMs: deadline.timeoutMs };
     const items = await store.getMany(keys, { consistent: true, ...timeout });
-    const shards = items.flatMap((item) => (item === undefined ? [] : (decodeBucket(item) ?? [])));
+    const shards = items.flatMap((item) => decoded(item) ?? []);
     return new Map(shards.map((bucket) => [bucket.shard, bucket]));
   }
 
