@@ -14,6 +14,7 @@ import { SOURCE_NAMES, time } from "./format.ts";
 import { LimitEditor } from "./limit-editor.tsx";
 import { useLoaded } from "./loaded.ts";
 import { BalanceBar, Card, EntityLink, Limits, Mark, Note, Nothing } from "./parts.tsx";
+import { ClosedPeriods } from "./periods.tsx";
 import { availableAfter } from "./refill.ts";
 import { openPath, secondsSince, session } from "./state.ts";
 import { UsageChart } from "./usage.tsx";
@@ -53,6 +54,9 @@ export function EntityDetail({ id }: { id: string }) {
       </Card>
       <Card title="Usage" hint="by hour, the last two days">
         <UsageChart entity={id} window="hourly" range={{ hours: 48 }} group="resource" compact />
+      </Card>
+      <Card title="Closed periods" hint="of quotas and sessions, those that ended last first">
+        <ClosedPeriods entity={id} />
       </Card>
       <Card title="Audit trail">
         <AuditList subject={id} />

@@ -7,6 +7,7 @@ import { colourOf, StackedChart } from "./chart.tsx";
 import { compactAmount, time, wholeAmount } from "./format.ts";
 import { useLoaded } from "./loaded.ts";
 import { Card, Note, Nothing } from "./parts.tsx";
+import { ClosedPeriods } from "./periods.tsx";
 import { theme } from "./theme.ts";
 import { chartWindows, type TimeRange, type UsageWindow, WINDOW_SECONDS } from "./windows.ts";
 
@@ -83,6 +84,11 @@ export function Usage() {
           group={group}
         />
       </Card>
+      {(entity !== "" || resource !== "") && (
+        <Card title="Closed periods" hint="of quotas and sessions, those that ended last first">
+          <ClosedPeriods entity={entity} resource={resource} />
+        </Card>
+      )}
     </div>
   );
 }

@@ -3,6 +3,7 @@
 import { CLIENT_VERSION } from "@zae-limiter/limiter/domain/version.ts";
 import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
+import { closedPeriods } from "./closed-periods.ts";
 import { entityDetail, listChildren, listEntities } from "./entities.ts";
 import { checkChange } from "./place.ts";
 import { previewChange } from "./preview.ts";
@@ -83,6 +84,15 @@ export const READ_ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
     },
   ],
   ["usage.csv", usageFile],
+  [
+    "periods",
+    ({ repository, query }) =>
+      closedPeriods(
+        repository,
+        query.get("entity") || undefined,
+        query.get("resource") || undefined,
+      ),
+  ],
   [
     "audit",
     ({ repository, query }) =>

@@ -244,6 +244,24 @@ export interface UsageJson {
   readonly complete: boolean;
 }
 
+/** Closed periods of quotas and sessions, those that ended last first. */
+export interface PeriodsJson {
+  readonly periods: readonly {
+    readonly entityId: string;
+    readonly resource: string;
+    readonly limitName: string;
+    /** Times as the clock of the zone shows them, with the name of the zone. */
+    readonly start: string;
+    readonly end: string;
+    readonly used: number;
+    readonly granted: number;
+    readonly carried: number;
+    readonly late: number;
+  }[];
+  readonly countedBy: "store" | "aggregator";
+  readonly complete: boolean;
+}
+
 export interface AuditEventJson {
   readonly eventId: string;
   readonly timestamp: string;

@@ -48,6 +48,26 @@ describeStores("the dashboard", (store) => {
     ]);
   });
 
+  test("closed periods are shown in the time of their zone, and by which part they are written", async () => {
+    let nowMs = NOW_MS - 24 * HOUR_MS;
+    const repository = await store.open({ clock: () => nowMs });
+    await repository.limits.setResource("gpt-4", ["tok:1000/day Asia/Tokyo"]);
+    const limiter = new RateLimiter(repository);
+    await limiter.acquire({ entityId: "key-1", resource: "gpt-4", consume: { tok: 300 } });
+    nowMs = NOW_MS;
+    const browser = new Browser(repository);
+    const found = await browser.ok("periods?entity=key-1");
+    expect(await browser.ok("periods?resource=gpt-4")).toEqual(found);
+    const { countedBy } = repository.usage;
+    expect(found).toMatchObject({ countedBy, complete: true });
+    expect(found.periods).toHaveLength(countedBy === "store" ? 1 : 0);
+    for (const period of found.periods) {
+      expect(period.end).toMatch(/^\d{4}-\d\d-\d\d 00:00 Asia\/Tokyo$/);
+      expect(period).toMatchObject({ limitName: "tok", used: 300, granted: 1000 });
+    }
+    expect((await browser.get("periods")).status).toBe(400);
+  });
+
   test("entities are listed by page and prefix, as a tree, and with all that they have", async () => {
     const repository = await store.open({ clock });
     await repository.limits.setResource("gpt-4", ["rpm:10"]);

@@ -10,6 +10,7 @@ import { jsonOf } from "../../terminal/json.ts";
 import { shownAmount, wholeNumber, withThousands } from "../../terminal/numbers.ts";
 import { fields, right, table } from "../../terminal/table.ts";
 import { countersText, usageChart, usageTable } from "../../terminal/usage-text.ts";
+import { periods } from "./usage-periods.ts";
 import { report } from "./usage-report.ts";
 
 const LIMIT_DEFAULT = 100;
@@ -221,7 +222,7 @@ const top = leaf<TopOptions>({
 export const usage: Group = {
   name: "usage",
   summary: "what was consumed, by hour, day and month",
-  commands: [list, summary, top, report],
+  commands: [list, summary, top, report, periods],
 };
 
 function queryOf({ entityId, resource, window, start, end }: QueryOptions): UsageQuery {

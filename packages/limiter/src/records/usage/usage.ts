@@ -115,6 +115,11 @@ export class UsageRecords {
     this.#uncounted = uncounted;
   }
 
+  /** Which part writes snapshots and statements: the store, or an aggregator that must run. */
+  get countedBy(): "store" | "aggregator" {
+    return this.#uncounted === undefined ? "aggregator" : "store";
+  }
+
   /** Returns snapshots, the newest first, a page at a time. */
   async snapshots(
     options: UsageQuery & { limit?: number; cursor?: string },
@@ -188,7 +193,7 @@ export class UsageRecords {
 
   /**
    * Returns the statements of closed periods of quotas and sessions, those that ended last first, a
-   * page at a time. On DynamoDB the aggregator writes them: without one there are none.
+   * page at a time. Where an aggregator counts usage, it writes them: without one there are none.
    */
   async periods(
     options: UsagePeriodsQuery & { limit?: number; cursor?: string },

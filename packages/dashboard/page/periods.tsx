@@ -1,0 +1,67 @@
+/** Closed periods of quotas and sessions: what each granted, and what was used of it. */
+
+import type { PeriodsJson } from "../src/wire.ts";
+import { get, namespace } from "./api.ts";
+import { wholeAmount } from "./format.ts";
+import { useLoaded } from "./loaded.ts";
+import { Note, Nothing } from "./parts.tsx";
+
+const COLUMNS = ["Resource", "Entity", "Limit", "Used", "Granted", "Carried", "Late"];
+
+export function ClosedPeriods({ entity, resource }: { entity?: string; resource?: string }) {
+  const key = [namespace.value, entity, resource].join(" ");
+  const { data, error } = useLoaded(key, (signal) =>
+    get<PeriodsJson>("periods", { entity, resource }, signal),
+  );
+  if (error !== undefined) return <Note kind="bad">{error}</Note>;
+  if (data === undefined) return <Nothing>Reading…</Nothing>;
+  if (data.periods.length === 0) {
+    return (
+      <Nothing>
+        No period was closed.{" "}
+        {data.countedBy === "aggregator" &&
+          "The aggregator writes them; without one there are none."}
+      </Nothing>
+    );
+  }
+  return (
+    <>
+      <PeriodTable periods={data.periods} />
+      {!data.complete && <Note kind="warn">There are earlier ones, which are not shown.</Note>}
+    </>
+  );
+}
+
+function PeriodTable({ periods }: { periods: PeriodsJson["periods"] }) {
+  return (
+    <div class="scroll">
+      <table class="numbers">
+        <thead>
+          <tr>
+            <th scope="col">Period</th>
+            {COLUMNS.map((name) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {periods.map((period) => (
+            <tr key={`${period.end} ${period.resource} ${period.limitName} ${period.entityId}`}>
+              <th scope="row">
+                {period.start} to {period.end}
+              </th>
+              <td>{period.resource}</td>
+              <td class="mono">{period.entityId}</td>
+              <td class="mono">{period.limitName}</td>
+              {[period.used, period.granted, period.carried, period.late].map((amount, at) => (
+                <td key={COLUMNS[at + 3]}>{wholeAmount(period.limitName, amount)}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
