@@ -56,7 +56,9 @@ function PeriodTable({ periods }: { periods: PeriodsJson["periods"] }) {
               <td class="mono">{period.entityId}</td>
               <td class="mono">{period.limitName}</td>
               {[period.used, period.granted, period.carried, period.late].map((amount, at) => (
-                <td key={COLUMNS[at + 3]}>{wholeAmount(period.limitName, amount)}</td>
+                <td key={COLUMNS[at + 3]}>
+                  {amount === undefined ? "–" : wholeAmount(period.limitName, amount)}
+                </td>
               ))}
             </tr>
           ))}

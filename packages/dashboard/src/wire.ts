@@ -256,7 +256,7 @@ export interface PeriodsJson {
     readonly used: number;
     readonly granted: number;
     readonly carried: number;
-    readonly late: number;
+    readonly late?: number;
   }[];
   readonly countedBy: "store" | "aggregator";
   readonly complete: boolean;

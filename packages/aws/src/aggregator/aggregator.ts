@@ -2,10 +2,11 @@
  * The aggregator: change records in, writes out.
  *
  * A batch is a piece of one shard of a stream, in order. It is folded into snapshots, which are
- * written first; then buckets that it shows at work are kept in shape, and audit events that left
- * the table are archived. Failures are reported record by record. Delivering a record again does
- * no harm, so the caller delivers everything again from the first failure on. A record that can
- * never succeed is skipped at once with a warning: it would block the stream for a day.
+ * written first, then statements of periods that it shows closed; then buckets that it shows at
+ * work are kept in shape, and audit events that left the table are archived. Failures are reported
+ * record by record. Delivering a record again does no harm, so the caller delivers everything again
+ * from the first failure on. A record that can never succeed is skipped at once with a warning: it
+ * would block the stream for a day.
  *
  * Records from before the deletion of their entity, or of a namespace that is purged, are not
  * counted. The marks of deletions are read before the snapshots are written and once more after:
@@ -20,14 +21,16 @@ import {
 } from "@zae-limiter/limiter/buckets/distributed/table-traits.ts";
 import { WINDOW_TYPES, type WindowType } from "@zae-limiter/limiter/core/windows.ts";
 import { DamagedRecordError, ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
-import { usageKey } from "@zae-limiter/limiter/records/usage/usage-item.ts";
+import { periodKey, periodPartChange } from "@zae-limiter/limiter/records/usage/period-item.ts";
+import { markAttribute, usageKey } from "@zae-limiter/limiter/records/usage/usage-item.ts";
 import { numberAt } from "@zae-limiter/limiter/storage/item.ts";
 import type { ItemStore } from "@zae-limiter/limiter/storage/item-store.ts";
 import { type ArchiveSink, archiveObjects, removedEvents } from "./audit-archive.ts";
 import { type BucketActivity, bucketActivity } from "./bucket-activity.ts";
 import { BucketUpkeep, type ShardSplitter } from "./bucket-upkeep.ts";
+import { type Closing, closingsIn } from "./closed-periods.ts";
 import { type AggregatorCounters, counterFields } from "./counters.ts";
-import { Deletions } from "./deletions.ts";
+import { Deletions, type Owner } from "./deletions.ts";
 import { errorFields, type Log, type LogFields } from "./log.ts";
 import { SnapshotWriter } from "./snapshot-writer.ts";
 import type { StreamChange } from "./stream-change.ts";
@@ -67,11 +70,13 @@ export class Aggregator {
   readonly #options: AggregatorOptions;
   readonly #writer: SnapshotWriter;
   readonly #upkeep: BucketUpkeep;
+  readonly #retentionDays: number;
 
   constructor(options: AggregatorOptions) {
     const { store, clock, splitter, timer = systemTimer, traits = DYNAMODB_TRAITS } = options;
     this.#options = options;
-    const retentionDays = options.retentionDays ?? RETENTION_DAYS;
+    const { retentionDays = RETENTION_DAYS } = options;
+    this.#retentionDays = retentionDays;
     this.#writer = new SnapshotWriter({ store, timer, retentionDays });
     this.#upkeep = new BucketUpkeep({ store, clock, splitter, traits });
   }
@@ -85,8 +90,15 @@ export class Aggregator {
     const { tallies, malformed } = foldUsage(changes, this.#options.windows ?? WINDOW_TYPES);
     batch.skip(malformed, "a change of an item that is not a bucket was skipped");
     const activities = bucketActivity(changes);
-    const deletions = await this.#deletions(batch, tallies, activities);
+    const closings = closingsIn(changes);
+    const owners = [
+      ...tallies.map(({ subject }) => subject),
+      ...activities.map(({ name }) => name),
+      ...closings.map(({ subject }) => subject),
+    ];
+    const deletions = await this.#deletions(batch, owners);
     const snapshots = await this.#count(batch, tallies, deletions);
+    await this.#state(batch, closings, deletions);
     const live = activities.filter(
       ({ name, item }) => (numberAt(item, "rf") ?? 0) > deletions.untilMs(name),
     );
@@ -111,17 +123,9 @@ export class Aggregator {
   }
 
   /** Reads the marks before the first write; failing that, they are read after the last one. */
-  async #deletions(
-    batch: Batch,
-    tallies: readonly SnapshotTally[],
-    activities: readonly BucketActivity[],
-  ): Promise<Deletions> {
+  async #deletions(batch: Batch, owners: readonly Owner[]): Promise<Deletions> {
     let read = Deletions.NONE;
     await batch.attempt("the marks of deletions could not be read", [], async () => {
-      const owners = [
-        ...tallies.map(({ subject }) => subject),
-        ...activities.map(({ name }) => name),
-      ];
       read = await Deletions.read(this.#options.store, owners, { consistent: false });
     });
     return read;
@@ -142,6 +146,21 @@ export class Aggregator {
     });
     await this.#recount(batch, written, deletions);
     return written.length;
+  }
+
+  /** Writes the statements of closed periods, each shard's part of them once. */
+  async #state(batch: Batch, closings: readonly Closing[], deletions: Deletions): Promise<void> {
+    const live = closings.filter(({ subject, baseMs }) => baseMs > deletions.untilMs(subject));
+    await inParallel(live, WRITES_AT_ONCE, async ({ id, subject, shard, period }) => {
+      const key = periodKey(subject, period);
+      const message = "a statement of a period could not be written";
+      const mark = markAttribute(shard);
+      const change = periodPartChange(subject, period, mark, this.#retentionDays);
+      const write = async () => {
+        await this.#options.store.update(key, change, [{ is: "absent", name: mark }]);
+      };
+      await batch.attempt(message, [id], write, { pk: key.PK, sk: key.SK });
+    });
   }
 
   /** Corrects what was written while its entity or namespace was deleted. */

@@ -7,7 +7,7 @@ import type { Consumption } from "./consumption.ts";
 import type { ShardTally, SnapshotTally } from "./usage-fold.ts";
 
 /** The entity of a bucket or a snapshot. */
-interface Owner {
+export interface Owner {
   readonly namespaceId: string;
   readonly entityId: string;
 }

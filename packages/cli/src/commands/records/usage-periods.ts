@@ -36,7 +36,7 @@ const PERIOD_SHAPE = {
   carried: "number",
   granted: "number",
   used: "number",
-  late: "number",
+  "late?": "number",
 } as const;
 
 export const periods = leaf<PeriodsOptions>({
@@ -108,7 +108,7 @@ function tableOf(found: readonly UsagePeriod[], faint: (text: string) => string)
         entityId,
         limitName,
         ...[period.used, period.granted, period.carried, period.late].map((amount) =>
-          shownAmount(limitName, amount),
+          amount === undefined ? "-" : shownAmount(limitName, amount),
         ),
       ],
     ),

@@ -47,8 +47,8 @@ export interface UsagePeriod {
   readonly granted: number;
   /** Tokens consumed, net of refunds; since the last reset by an operator, if there was one. */
   readonly used: number;
-  /** The part of `used` that was consumed for leases of an earlier period. */
-  readonly late: number;
+  /** The part of `used` that was consumed for leases of an earlier period; not of an aggregator. */
+  readonly late?: number;
 }
 
 /** The amounts of a statement, in milli-tokens. */
@@ -80,7 +80,10 @@ export function periodChange(
   retentionDays: number,
 ): Change {
   const set: Record<string, Value> = commonAttributes(subject, closed, retentionDays);
-  for (const name of AMOUNTS) set[name] = closed[name];
+  for (const name of AMOUNTS) {
+    const amount = closed[name];
+    if (amount !== undefined) set[name] = amount;
+  }
   return { set };
 }
 
@@ -96,8 +99,20 @@ export function periodSumChange(
   closed: ClosedPeriod,
   retentionDays: number,
 ): Change {
-  const add = Object.fromEntries(AMOUNTS.map((name) => [name, closed[name]]));
+  const add = Object.fromEntries(AMOUNTS.map((name) => [name, closed[name] ?? 0]));
   return { set: commonAttributes(subject, closed, retentionDays), add };
+}
+
+/** Returns the change that adds the part of a shard, whose `mark` says that it is in it. */
+export function periodPartChange(
+  subject: UsageSubject,
+  closed: ClosedPeriod,
+  mark: string,
+  retentionDays: number,
+): Change {
+  const { allowance, carried, granted, used } = closed;
+  const common = commonAttributes(subject, closed, retentionDays);
+  return { set: { ...common, allowance, [mark]: true }, add: { carried, granted, used } };
 }
 
 function commonAttributes(
@@ -158,7 +173,8 @@ export function decodePeriod(item: Item): UsagePeriod | undefined {
     item.SK === `${PERIOD_PREFIX}${timeText(endMs)}#${resource}#${limitName}`;
   if (!isItsOwn) return undefined;
   const timeZone = textAt(item, "time_zone");
-  const tokens = (name: (typeof AMOUNTS)[number]) => tokensAt(item, name);
+  const tokens = (name: (typeof AMOUNTS)[number]) => tokensAt(item, name) ?? 0;
+  const late = tokensAt(item, "late");
   return {
     entityId,
     resource,
@@ -171,10 +187,11 @@ export function decodePeriod(item: Item): UsagePeriod | undefined {
     carried: tokens("carried"),
     granted: tokens("granted"),
     used: tokens("used"),
-    late: tokens("late"),
+    ...(late === undefined ? {} : { late }),
   };
 }
 
-function tokensAt(item: Item, name: string): number {
-  return (integerAt(item, name, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER) ?? 0) / MILLI;
+function tokensAt(item: Item, name: string): number | undefined {
+  const milli = integerAt(item, name, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
+  return milli === undefined ? undefined : milli / MILLI;
 }
