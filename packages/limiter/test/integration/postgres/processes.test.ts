@@ -22,6 +22,6 @@ describePostgres("processes", (url) => {
 
   processTests(() => {
     const address = `${url}${url.includes("?") ? "&" : "?"}schema=${schema.schema}`;
-    return { address, apartMs: 0, deadlocks };
+    return { address, readsClock: true, deadlocks };
   });
 });

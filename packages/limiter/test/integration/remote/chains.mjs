@@ -9,7 +9,9 @@ const [, , index, url, duration, seed] = process.argv;
 const { now } = Date;
 Date.now = () => now() + (Number(seed) - 3) * 3_600_000;
 const { RateLimiter } = await import(index);
+const openingMs = performance.now();
 const limiter = await RateLimiter.open(url, { timeoutMs: 20_000 });
+const openedInMs = performance.now() - openingMs;
 const ENTITIES = ["a", "b", "c"];
 const AT_ONCE = 8;
 /** A busy machine goes on until each outcome has been met that often. */
@@ -81,4 +83,4 @@ await Promise.all(
   }),
 );
 await limiter.close();
-console.log(JSON.stringify({ consumed, ...counts }));
+console.log(JSON.stringify({ consumed, openedInMs, ...counts }));
