@@ -8,10 +8,12 @@ import { addressClient } from "@zae-limiter/limiter/storage/redis/clients.ts";
 import { RedisConnection } from "@zae-limiter/limiter/storage/redis/connection.ts";
 import { RedisItemTable } from "@zae-limiter/limiter/storage/redis/item-table.ts";
 import { fetchedRedis } from "@zae-limiter/test-engines/fetched-redis.ts";
+import { ownPrefix } from "@zae-limiter/test-engines/redis.ts";
 import { RedisCluster } from "@zae-limiter/test-engines/redis-cluster.ts";
 import { RedisServer, type RedisServerOptions } from "@zae-limiter/test-engines/redis-server.ts";
 import { NIGHTLY_ONLY } from "@zae-limiter/test-support/effort.ts";
 import { itemStoreContract } from "@zae-limiter/test-support/item-store-contract.ts";
+import { newPrefix } from "@zae-limiter/test-support/redis-prefix.ts";
 import { describeUnless } from "@zae-limiter/test-support/unless.ts";
 import { limiterContract } from "@zae-limiter/testing/limiter-contract/contract.ts";
 import { Cluster } from "ioredis";
@@ -19,6 +21,8 @@ import { createCluster } from "redis";
 import * as vitest from "vitest";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { openRedis } from "../../contract/limiter/limiter-stores.ts";
+import { decisionTests } from "../remote/decisions.ts";
+import { processTests } from "../remote/processes.ts";
 
 const AT = { place: "redis://test", prefix: "zael:" };
 const CALL = { entityId: "key", resource: "api", consume: { n: 1 } };
@@ -40,6 +44,19 @@ describeUnless(NIGHTLY_ONLY)("Redis 7", () => {
 
   describe("the limiter", () => {
     limiterContract(vitest, "redis 7", () => openRedis(server.url));
+  });
+
+  describe("decisions", () => {
+    const open = async () => {
+      const { connection, connect, drop } = await newPrefix(server.url);
+      const again = async () => new RedisItemTable(await connect());
+      return { table: new RedisItemTable(connection), connect: again, drop };
+    };
+    decisionTests({ open, atOnce: 8, handsBack: true, inOrder: true });
+  });
+
+  describe("processes", () => {
+    processTests(() => ({ address: ownPrefix(server.url).url, readsClock: false }));
   });
 });
 
