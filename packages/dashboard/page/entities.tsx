@@ -112,16 +112,18 @@ function TreeNode({ entity, chosen }: { entity: EntityJson; chosen: string | nul
           <span class="mono">{entity.id}</span>
           {hasName && <span class="faint name">{entity.name}</span>}
         </a>
-        {entity.isOrphan === true && (
-          <span class="badge refuses" title="The parent does not exist, so it limits nothing">
-            parent {entity.parentId} is missing
-          </span>
-        )}
-        {entity.cascade && (
-          <span class="badge" title="Acquires also consume from the parent">
-            cascades
-          </span>
-        )}
+        <span class="node-badges">
+          {entity.isOrphan === true && (
+            <span class="badge refuses" title="The parent does not exist, so it limits nothing">
+              parent {entity.parentId} is missing
+            </span>
+          )}
+          {entity.cascade && (
+            <span class="badge" title="Acquires also consume from the parent">
+              cascades
+            </span>
+          )}
+        </span>
       </div>
       {open && <Children id={entity.id} chosen={chosen} />}
     </li>

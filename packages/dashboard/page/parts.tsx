@@ -106,8 +106,8 @@ export function BalanceBar(props: { balance: BalanceJson; atMs: number; label?: 
         <div class="fill" style={{ width: `${share * 100}%` }} />
       </div>
       <span class="balance-numbers">
-        <b>{compactAmount(limitName, Math.floor(available))}</b> /{" "}
-        {compactAmount(limitName, capacity)}
+        <b>{compactAmount(limitName, Math.floor(available))}</b>{" "}
+        <span>/ {compactAmount(limitName, capacity)}</span>
       </span>
       {balance.resets !== undefined && (
         <small class="faint balance-resets">{returnText(balance, available, passed)}</small>

@@ -61,7 +61,7 @@ function Controls(props: { shown: UiState }) {
   };
   return (
     <Card title="Load" hint={isIdle ? "nothing runs" : `${state} for ${elapsedSeconds} s`}>
-      <form class="row" onSubmit={submit}>
+      <form class="load" onSubmit={submit}>
         <label>
           Users{" "}
           <input
@@ -72,7 +72,7 @@ function Controls(props: { shown: UiState }) {
               setWanted({ ...wanted, users: Number(currentTarget.value) })
             }
           />
-        </label>{" "}
+        </label>
         <label>
           <input
             type="checkbox"
@@ -81,7 +81,7 @@ function Controls(props: { shown: UiState }) {
             onChange={() => setWanted({ ...wanted, rate: isOpen ? null : 100 })}
           />{" "}
           on a schedule
-        </label>{" "}
+        </label>
         {isOpen && (
           <label>
             Arrivals per second{" "}
@@ -94,10 +94,10 @@ function Controls(props: { shown: UiState }) {
               }
             />
           </label>
-        )}{" "}
+        )}
         <button type="submit" class="primary" disabled={state === "stopping"}>
           {isIdle ? "Start" : "Change"}
-        </button>{" "}
+        </button>
         {!isIdle && (
           <button
             type="button"
@@ -114,7 +114,7 @@ function Controls(props: { shown: UiState }) {
 }
 
 function milliseconds(ms: number): string {
-  if (ms < 1) return `${Math.round(ms * 1000)} us`;
+  if (ms < 1) return `${Math.round(ms * 1000)} µs`;
   return ms < 1000 ? `${Number(ms.toPrecision(3))} ms` : `${Number((ms / 1000).toPrecision(3))} s`;
 }
 
@@ -138,26 +138,14 @@ function Numbers(props: { shown: UiState }) {
   ];
   return (
     <Card title="The whole run">
-      <div class="wide-table">
-        <table>
-          <thead>
-            <tr>
-              {cells.map(([name]) => (
-                <th key={name} scope="col">
-                  {name}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            <tr>
-              {cells.map(([name, value]) => (
-                <td key={name}>{value}</td>
-              ))}
-            </tr>
-          </tbody>
-        </table>
-      </div>
+      <dl class="figures">
+        {cells.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
     </Card>
   );
 }

@@ -43,6 +43,8 @@ export function LineChart(props: {
       {
         width: element.clientWidth,
         height: HEIGHT,
+        // The last time on the axis is centred below the end of the lines.
+        padding: [null, 32, null, null],
         legend: { show: false },
         scales: { y: { range: (_, __, max) => [0, Math.max(0.001, max * 1.05)] } },
         axes: [

@@ -16,9 +16,9 @@ const COLUMNS: readonly Column[] = [
   ...["p50", "p95", "p99", "max"].map(right),
 ];
 
-/** Returns a time with three digits: `812 us`, `3.14 ms`, `1.52 s`. */
+/** Returns a time with three digits: `812 µs`, `3.14 ms`, `1.52 s`. */
 export function milliseconds(ms: number): string {
-  if (ms < 1) return `${Math.round(ms * 1000)} us`;
+  if (ms < 1) return `${Math.round(ms * 1000)} µs`;
   if (ms < 1000) return `${ms.toPrecision(3)} ms`;
   return `${(ms / 1000).toPrecision(3)} s`;
 }

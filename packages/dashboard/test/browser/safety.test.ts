@@ -13,6 +13,9 @@ const MANY = 100_000;
 const BATCH = 5000;
 const BUCKETS = 2000;
 
+/** Higher than a line of text, and lower than two. */
+const ONE_LINE = 30;
+
 /** The id of a key of the gateway, which has no place to break. */
 const KEY = `key-${"0123456789abcdef".repeat(5)}`.slice(0, 76);
 
@@ -115,6 +118,37 @@ describeBrowser("the dashboard's safety in a browser", (visitor) => {
         .waitFor();
       await expectNarrow(page, "an entity");
     }
+  });
+
+  test.each([390, 1280])("orphans and money fit on pages that are %d wide", async (width) => {
+    const repository = await Repository.open("memory:");
+    await repository.limits.setSystem(["usd:$50000/month"]);
+    for (const [id, parentId] of [
+      ["orphan-1", "team"],
+      ["orphan-2", KEY],
+    ] as const) {
+      await repository.entities.create({ id, parentId, cascade: true, allowMissingParent: true });
+    }
+    const consume = { usd: 12_345_670_000 };
+    const limiter = new RateLimiter(repository);
+    await limiter.acquire({ entityId: "orphan-1", resource: "chat", consume });
+    const page = await visitor.visit(await visitor.serve(repository), "entities", { width });
+    for (const [id, parentId] of [
+      ["orphan-1", "team"],
+      ["orphan-2", KEY],
+    ] as const) {
+      const link = page.getByRole("link", { name: id }).getByText(id, { exact: true });
+      await link.waitFor();
+      expect((await link.boundingBox())?.height).toBeLessThan(ONE_LINE);
+      const badge = page.getByText(`parent ${parentId} is missing`);
+      const { x = 0 } = (await badge.boundingBox()) ?? {};
+      expect(x).toBeGreaterThan(0);
+      expect(await rightEdge(badge)).toBeLessThan(390);
+    }
+    await expectNarrow(page, "entities");
+    await page.getByRole("link", { name: "orphan-1" }).click();
+    await page.getByRole("meter", { name: "usd of orphan-1" }).waitFor();
+    await expectNarrow(page, "an entity");
   });
 
   test("100,000 entities are shown page by page, and found by the beginning of their id", async () => {

@@ -54,9 +54,15 @@ describeBrowser("the page of a load test", (visitor) => {
     await page.getByLabel("Users").fill("7");
     await page.getByRole("button", { name: "Change" }).click();
     // The number of users at work, as the worker reports it.
-    await page.getByRole("cell", { name: "7", exact: true }).waitFor();
+    await page.getByRole("definition").getByText("7", { exact: true }).waitFor();
     expect(await page.locator("canvas").count()).toBe(2);
     expect(await seriousFindings(page)).toEqual([]);
+    await page.setViewportSize({ width: 390, height: 800 });
+    const figures = page.getByRole("definition");
+    for (const figure of await figures.all()) {
+      const { x, width } = (await figure.boundingBox()) ?? { x: Number.NaN, width: 0 };
+      expect(x + width).toBeLessThanOrEqual(390);
+    }
     await page.getByRole("button", { name: "Stop" }).click();
     await page.getByText("nothing runs").waitFor();
     expect(run.state()).toMatchObject({ state: "idle", users: 7, failed: 0, problem: null });
