@@ -3,8 +3,10 @@
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import type { BucketOperationResult } from "@zae-limiter/limiter/buckets/balance-operations.ts";
 import { show } from "@zae-limiter/limiter/domain/check.ts";
+import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { leaf, type OptionSpec, type Result, UsageError } from "../frame/command.ts";
 import { PRINCIPAL_OPTION, type PrincipalOptions, principalOf } from "../store/principal.ts";
+import { spentNote } from "../store/spent-note.ts";
 import { shownAmount } from "../terminal/numbers.ts";
 
 const ID = { name: "<id>", text: "the entity" } as const;
@@ -37,17 +39,22 @@ export const resetBalances = leaf<OperationOptions & { limit: readonly string[] 
   store: "change",
   examples: ["entity reset key-1 -r gpt-4", "entity reset key-1 -r gpt-4 -l tpm"],
   json: SHAPE,
-  run: async ({ args: [id = ""], options, open }) => {
+  run: async ({ args: [id = ""], options, open, note }) => {
     const { limit } = options;
-    const { buckets } = await open();
+    const repository = await open();
     const request = { ...targetOf(id, options), ...(limit.length === 0 ? {} : { limits: limit }) };
-    return shown("Reset", "reset", await buckets.reset(request));
+    const result = await repository.buckets.reset(request);
+    await noteSpent(repository, result, note);
+    return shown("Reset", "reset", result);
   },
 });
 
 export const topUpBalances = leaf<OperationOptions & { add: readonly string[] }>({
   name: "top-up",
-  summary: "adds tokens to limits of an entity for a resource, at most up to full",
+  summary: "adds tokens to limits of an entity for a resource",
+  details:
+    "A rate takes what it has room for, and not more; to a quota or a session the tokens are " +
+    "added, until its period ends.",
   arguments: [ID],
   options: [
     RESOURCE_OPTION,
@@ -63,13 +70,31 @@ export const topUpBalances = leaf<OperationOptions & { add: readonly string[] }>
   store: "change",
   examples: ["entity top-up key-1 -r gpt-4 --add tpd:5000 --idempotency-key order-1"],
   json: SHAPE,
-  run: async ({ args: [id = ""], options, open }) => {
+  run: async ({ args: [id = ""], options, open, note }) => {
     const amounts = Object.fromEntries(options.add.map(addition));
-    const { buckets } = await open();
+    const repository = await open();
     const request = { ...targetOf(id, options), amounts };
-    return shown("Topped up", "add", await buckets.topUp(request));
+    const result = await repository.buckets.topUp(request);
+    await noteSpent(repository, result, note);
+    return shown("Topped up", "add", result);
   },
 });
+
+/** Says where other processes may refuse for a while by a quota that they have seen spent. */
+async function noteSpent(
+  repository: Repository,
+  { entityId, resource, shards, amounts }: BucketOperationResult,
+  note: (text: string) => void,
+): Promise<void> {
+  if (shards === 0) return;
+  const states = await repository.buckets.list(entityId, { resource });
+  const changed = states.filter(({ limitName }) => limitName in amounts);
+  const text = spentNote(
+    repository,
+    changed.map(({ limit }) => limit),
+  );
+  if (text !== undefined) note(text);
+}
 
 function targetOf(entityId: string, options: OperationOptions) {
   const { resource, idempotencyKey } = options;

@@ -143,7 +143,7 @@ export class Acquirer implements LeaseHost {
     acquireId?: string,
     deadline?: Deadline,
   ): Decided | Promise<Decided> {
-    const consumed = this.#consume(request, request.signal, deadline);
+    const consumed = this.#consume(request, deadline);
     if (!(consumed instanceof Promise)) return new Refusal(consumed);
     return consumed.then((later) =>
       "granted" in later
@@ -186,31 +186,29 @@ export class Acquirer implements LeaseHost {
 
   #consume(
     target: ConsumeTarget,
-    signal?: AbortSignal,
     deadline: Deadline = this.deadline(),
   ): Refused | Promise<Granted | Refused> {
     const legs = this.#legs.now(target);
-    if (isMissing(legs)) return this.#consumeInRounds(target, signal, deadline, undefined);
-    const round = this.#begin(legs, signal, deadline);
+    if (isMissing(legs)) return this.#consumeInRounds(target, deadline, undefined);
+    const round = this.#begin(target, legs, deadline);
     const { result } = round;
     const isRefused = !(result instanceof Promise) && result.outcome === "refused";
     if (isRefused && !(result.withoutBucket ?? []).some(isCascading)) {
       return refused(target, round.call, result);
     }
-    return this.#consumeInRounds(target, signal, deadline, round);
+    return this.#consumeInRounds(target, deadline, round);
   }
 
   /** Repeats the consume while limits or links were outdated; the first round may have begun. */
   async #consumeInRounds(
     target: ConsumeTarget,
-    signal: AbortSignal | undefined,
     deadline: Deadline,
     begun: Round | undefined,
   ): Promise<Granted | Refused> {
     let round = begun;
     let isOutdated = false;
     for (let rounds = 0; rounds < ROUNDS_MAX; rounds += 1) {
-      round ??= this.#begin(await this.#legsOf(target, deadline, isOutdated), signal, deadline);
+      round ??= this.#begin(target, await this.#legsOf(target, deadline, isOutdated), deadline);
       const { call } = round;
       const { legs, shares } = call;
       const result = await round.result;
@@ -236,12 +234,13 @@ export class Acquirer implements LeaseHost {
     throw tooBusy("The limits changed too often to be applied in time");
   }
 
-  #begin(call: CallLegs, signal: AbortSignal | undefined, deadline: Deadline): Round {
+  #begin({ signal, maxWaitMs = 0 }: ConsumeTarget, call: CallLegs, deadline: Deadline): Round {
     const { legs } = call;
     const result = this.buckets.consume(legs, {
       deadline,
       signal,
       speculative: this.#options.speculativeWrites !== false,
+      waits: maxWaitMs > 0,
       onRefunded: this.#onRefunded,
       known: call.untilMs > 0 ? call : undefined,
     });
@@ -292,8 +291,7 @@ export class Acquirer implements LeaseHost {
       call?.attempt();
       const deadline = this.deadline();
       const consumed =
-        (await this.#queues.refusal(target, deadline)) ??
-        (await this.#consume(target, undefined, deadline));
+        (await this.#queues.refusal(target, deadline)) ?? (await this.#consume(target, deadline));
       if (!("granted" in consumed)) return consumed;
       const refusal = consumed instanceof Refusal ? consumed : new Refusal(consumed);
       call?.refused(refusal, isLocal(refusal));

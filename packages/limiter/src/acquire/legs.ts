@@ -39,6 +39,8 @@ export interface ConsumeTarget {
   readonly also?: readonly CheckedAlso[];
   /** Whether the totals of the entities count too. */
   readonly totals: boolean;
+  readonly maxWaitMs?: number;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Beginning of the reason when no level has limits; commands recognise the error by it. */
@@ -51,9 +53,7 @@ interface MissingPart extends LinkRequest {
 }
 
 /** The parts that a call lacks. */
-interface Missing {
-  readonly missing: readonly MissingPart[];
-}
+type Missing = { readonly missing: readonly MissingPart[] };
 
 const NOTHING_MISSING: readonly MissingPart[] = Object.freeze([]);
 

@@ -106,6 +106,8 @@ export interface ConsumeOptions extends BucketCallOptions {
   readonly known?: KnownLimits | undefined;
   /** `false`: read each bucket before consuming, instead of trusting its cached state. */
   readonly speculative?: boolean;
+  /** The call waits when it is refused, so it may go by what was known for a second only. */
+  readonly waits?: boolean | undefined;
   /** A consume that still waits for others leaves when the signal aborts. */
   readonly signal?: AbortSignal | undefined;
   /** Called when a leg was refunded because another one was refused or failed. */

@@ -106,7 +106,10 @@ export class BucketRecords {
     return this.#operations.reset(request);
   }
 
-  /** Adds tokens to limits of a bucket, at most up to full: all shards or none, once per key. */
+  /**
+   * Adds tokens to limits of a bucket: a rate takes what it has room for, a quota or a session all
+   * until its period ends. All shards or none, once per key.
+   */
   topUp(request: TopUpRequest): Promise<BucketOperationResult> {
     return this.#operations.topUp(request);
   }

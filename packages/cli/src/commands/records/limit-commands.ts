@@ -15,6 +15,7 @@ import {
 } from "../../frame/command.ts";
 import { lossText } from "../../store/lost-limits.ts";
 import { PRINCIPAL_OPTION, type PrincipalOptions, principalOf } from "../../store/principal.ts";
+import { spentNote } from "../../store/spent-note.ts";
 import { levelJson, levelText } from "../../terminal/level-text.ts";
 import {
   counted,
@@ -107,7 +108,8 @@ function setCommand<Options extends object>(level: LimitLevel<Options>): Leaf {
     run: async ({ args: [id = ""], options, open, json, note }) => {
       const at = level.at(id, options);
       const limits = parseLimits(options.limit, options.soft);
-      const { limits: records } = await open();
+      const repository = await open();
+      const { limits: records } = repository;
       await at.set(records, limits, {
         ...principalOf(options),
         ...defined({ replaceKind: options.replaceKind }),
@@ -116,6 +118,8 @@ function setCommand<Options extends object>(level: LimitLevel<Options>): Leaf {
       const lost = await at.lost(records, limits);
       // JSON has these lines as a field.
       if (!json) for (const line of [...names.map(warningText), ...lost.map(lossText)]) note(line);
+      const spent = spentNote(repository, limits);
+      if (!json && spent !== undefined) note(spent);
       const settings = (await at.settings?.(records)) ?? NO_SETTINGS;
       const { owner } = at;
       return {

@@ -174,7 +174,7 @@ export class DistributedBucketStore implements BucketStore {
   ): ConsumeResult | Promise<ConsumeResult> {
     if (options.speculative === false) for (const leg of legs) this.#states.forgetAll(leg);
     const nowMs = this.#context.clock();
-    const known = this.#states.refusal(legs, nowMs);
+    const known = this.#states.refusal(legs, nowMs, options.waits);
     if (known === undefined) return this.#ask(legs, this.#deadline(options), options);
     const { balancesMilli, firsts } = known;
     if (areComplete(balancesMilli)) {

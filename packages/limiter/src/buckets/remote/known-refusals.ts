@@ -1,6 +1,7 @@
 /**
- * The balances by which a server has refused calls within the last second: a call that asks for
- * more than a bucket can hold by now is refused without a request.
+ * The balances by which a server has refused calls within the last second, or within half a minute
+ * where a quota is spent: a call that asks for more than a bucket can hold by now is refused
+ * without a request.
  */
 
 import { boundedMap } from "../../base/bounded-map.ts";
@@ -11,9 +12,8 @@ import { bucketId } from "../../records/keys.ts";
 import type { ConsumeResult, SeenBalances } from "../bucket-consumer.ts";
 import { fits, type Leg, type SeenPeriods } from "../leg.ts";
 import { hasPeriods } from "../periods.ts";
+import { KNOWN_MS, SPENT_MS, spentOf } from "../spent.ts";
 
-/** How long other processes' refunds may stay unseen. */
-const KNOWN_MS = 1000;
 const BUCKETS_MAX = 10_000;
 
 interface ShownBalances {
@@ -53,34 +53,52 @@ export class KnownRefusals {
     this.#shown.clear();
   }
 
-  /** Returns the refusal of a call; `undefined`: the server decides. */
-  refusal(legs: readonly Leg[]): Refused | undefined {
+  /**
+   * Returns the refusal of a call; `undefined`: the server decides. A call that `waits` is not
+   * refused by what is known of a spent quota for longer than a second.
+   */
+  refusal(legs: readonly Leg[], waits = false): Refused | undefined {
     if (this.#shown.size === 0) return undefined;
     const nowMs = this.#clock();
     let shownAtMs = nowMs;
-    let isRefused = false;
     const balancesMilli: (readonly number[])[] = [];
     const periods: (SeenPeriods | undefined)[] = [];
     for (const leg of legs) {
       const shown = this.#shown.get(bucketId(leg));
-      const { config, amountsMilli } = leg;
-      if (shown === undefined || shown.limits !== config.limits) return undefined;
-      const elapsedMs = nowMs - shown.atMs;
-      if (elapsedMs < 0 || elapsedMs >= KNOWN_MS) return undefined;
-      if (shown.periods?.some((period) => period !== undefined && nowMs >= period.endMs)) {
+      if (shown === undefined || !isKnown(shown, leg, nowMs, waits ? KNOWN_MS : SPENT_MS)) {
         return undefined;
       }
-      const balances = config.limits.map(({ rate }, at) => {
-        const milli = shown.balancesMilli[at] as number;
-        if (hasPeriods(rate)) return milli;
-        return tokensAfter(rate, milli, elapsedMs, rate.periodMs - 1);
-      });
-      if (!fits(config, amountsMilli, balances)) isRefused = true;
-      shownAtMs = Math.min(shownAtMs, shown.atMs);
-      balancesMilli.push(balances);
+      balancesMilli.push(balancesAt(shown, nowMs));
       periods.push(shown.periods);
+      shownAtMs = Math.min(shownAtMs, shown.atMs);
     }
+    // Beyond a second only what is spent refuses.
+    const isOld = nowMs - shownAtMs >= KNOWN_MS;
+    const isRefused = legs.some(({ config, amountsMilli }, at) => {
+      const balances = balancesMilli[at] as readonly number[];
+      return !fits(config, amountsMilli, isOld ? spentOf(config, balances) : balances);
+    });
     if (!isRefused) return undefined;
     return { outcome: "refused", balancesMilli, periods, local: true, shownAtMs };
   }
+}
+
+/** Whether a bucket was shown within that time, for the limits of a leg and in their periods. */
+function isKnown(
+  { limits, periods, atMs }: ShownBalances,
+  { config }: Leg,
+  nowMs: number,
+  withinMs: number,
+): boolean {
+  if (limits !== config.limits || nowMs < atMs || nowMs - atMs >= withinMs) return false;
+  return periods?.some((period) => period !== undefined && nowMs >= period.endMs) !== true;
+}
+
+/** Returns the most that the limits of a bucket can hold by now. */
+function balancesAt({ limits, balancesMilli, atMs }: ShownBalances, nowMs: number): number[] {
+  return limits.map(({ rate }, at) => {
+    const milli = balancesMilli[at] as number;
+    if (hasPeriods(rate)) return milli;
+    return tokensAfter(rate, milli, nowMs - atMs, rate.periodMs - 1);
+  });
 }

@@ -99,7 +99,8 @@ export class RemoteBucketStore implements BucketStore, AdjustmentWriter<string> 
     legs: readonly Leg[],
     options: ConsumeOptions = {},
   ): ConsumeResult | Promise<ConsumeResult> {
-    const known = options.speculative === false ? undefined : this.#refusals.refusal(legs);
+    const { speculative, waits } = options;
+    const known = speculative === false ? undefined : this.#refusals.refusal(legs, waits);
     if (known !== undefined) return known;
     if (hasTwice(legs) || legs.some(isRelinked)) return this.#steps.consume(legs, options);
     const deadline = options.deadline ?? this.#deadline();

@@ -101,6 +101,57 @@ describeItemStores("the price of an acquire", (store) => {
     }
   });
 
+  it("a warm acquire of a quota is one write and no read, and the first after its edge too", async () => {
+    const { limiter, meter, time } = await metered(store, ["req:1000/day UTC", "tpm:1000/min"]);
+    time.advance(DAY_MS - (time.clock() % DAY_MS) + 1000);
+    const request = { ...USER, consume: { req: 1, tpm: 1 } };
+    const warm = price(store, 1, { write: 1 });
+    await limiter.acquire(request);
+    for (const idleMs of [10, 60_000, DAY_MS / 2, DAY_MS / 2, DAY_MS]) {
+      time.advance(idleMs);
+      expect(await meter.priceOf(() => limiter.acquire(request)), `${idleMs}`).toEqual(warm);
+    }
+  });
+
+  it("a spent quota costs no write, and at most two reads a minute", async () => {
+    const subject = await metered(store, ["req:10/day UTC", "tpm:1000/min"]);
+    const { limiter, meter, time } = subject;
+    time.advance(DAY_MS - (time.clock() % DAY_MS) + 1000);
+    const request = { ...USER, consume: { req: 1, tpm: 1 } };
+    await limiter.acquire({ ...USER, consume: { req: 10 } });
+    const { calls, write, index } = await meter.priceOf(async () => {
+      for (let second = 0; second < 600; second += 1) {
+        time.advance(1000);
+        await refusalOf(limiter.acquire(request));
+      }
+    });
+    expect({ write, index }).toEqual({ write: 0, index: 0 });
+    expect(calls).toBeLessThanOrEqual(20);
+    expect(calls).toBeGreaterThanOrEqual(19);
+    // The refusals end with the period, whatever is known.
+    time.advance(DAY_MS - (time.clock() % DAY_MS) - 1);
+    await refusalOf(limiter.acquire(request));
+    time.advance(1);
+    await limiter.acquire(request);
+  });
+
+  it("a spent quota of an ancestor costs as little, once the balances of the call are known", async () => {
+    const { limiter, meter, time, repo } = await metered(store, []);
+    await repo.entities.create({ id: "org" });
+    await repo.entities.create({ id: ENTITY, parentId: "org", cascade: true });
+    await repo.limits.setEntity("org", ["req:10/month UTC"], { resource: RESOURCE });
+    await repo.limits.setEntity(ENTITY, ["req:1000/month UTC"], { resource: RESOURCE });
+    await limiter.acquire({ ...USER, consume: { req: 10 } });
+    const { calls, write } = await meter.priceOf(async () => {
+      for (let second = 0; second < 120; second += 1) {
+        time.advance(1000);
+        await refusalOf(limiter.acquire({ ...USER, consume: { req: 1 } }));
+      }
+    });
+    expect(write).toBe(0);
+    expect(calls).toBeLessThanOrEqual(8);
+  });
+
   it("the price of an acquire is at most three requests for the first one, cold", async () => {
     const { limiter, meter } = await metered(store, LIMITS);
     const request = { ...USER, consume: consumeOf(LIMITS) };

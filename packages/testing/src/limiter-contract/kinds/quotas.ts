@@ -31,6 +31,11 @@ async function left({ limiter }: Subject, name = "req"): Promise<number | undefi
   return (await limiter.available(KEY))[name];
 }
 
+/** Returns what a client can consume, by the store. */
+async function leftOf(subject: Subject): Promise<number> {
+  return (await left(subject)) ?? 0;
+}
+
 export function quotasContract(store: StoreUnderTest): void {
   const { expect, extra, test } = store.cases;
 
@@ -291,4 +296,33 @@ export function quotasContract(store: StoreUnderTest): void {
     await refusalOf(take(subject, 1));
     await refusalOf(take(other, 1));
   });
+
+  extra(
+    "other clients follow a top-up, a reset and changed limits of a spent quota within 30 s",
+    async () => {
+      const subject = await opened(store, [DAILY]);
+      const { repo, time } = subject;
+      const other = await store.another(subject);
+      await take(subject, 10);
+      const follows = async (change: () => Promise<unknown>) => {
+        await refusalOf(take(other, 1));
+        await change();
+        time.advance(30_000);
+        await take(other, 1);
+        await take(other, await leftOf(other));
+      };
+      await follows(() => repo.buckets.topUp({ ...KEY, amounts: { req: 3 } }));
+      await follows(() => repo.buckets.reset(KEY));
+      await follows(() =>
+        repo.limits.setEntity("key-1", ["req:20/day UTC"], { resource: KEY.resource }),
+      );
+      // A change of this client is felt at once, and a refund too.
+      await refusalOf(take(subject, 1));
+      await repo.buckets.topUp({ ...KEY, amounts: { req: 2 } });
+      const lease = await take(subject, 2);
+      await refusalOf(take(subject, 1));
+      await lease.rollback();
+      await take(subject, 2);
+    },
+  );
 }

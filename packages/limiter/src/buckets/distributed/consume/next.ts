@@ -24,7 +24,7 @@ import type { SeenBucket } from "../plan/seen-bucket.ts";
 import { isSaturated } from "../plan/writes-meter.ts";
 import { nextOfAll } from "../shards/all-shards.ts";
 import { pickShard } from "../shards/shard-choice.ts";
-import { balancesOf, fullBalances } from "../state/bucket-states.ts";
+import { balancesOf, fullBalances } from "../state/shard-balances.ts";
 import type {
   AnsweredMember,
   History,

@@ -35,7 +35,7 @@ import {
 import { periodsIn } from "../plan/period-plan.ts";
 import type { SeenBucket } from "../plan/seen-bucket.ts";
 import { TRANSACTED_MS } from "../plan/writes-meter.ts";
-import { atMostFull, fullBalances } from "../state/bucket-states.ts";
+import { atMostFull, fullBalances } from "../state/shard-balances.ts";
 import { bornShards, missingShard, type ShardSet } from "./shards.ts";
 
 const AGAIN: readonly Step[] = [];

@@ -12,7 +12,8 @@ import { shardRate } from "../../../core/bucket.ts";
 import type { BucketName } from "../../../records/keys.ts";
 import { type BucketConfig, gatesOf } from "../../leg.ts";
 import { isSaturated } from "../plan/writes-meter.ts";
-import { type BucketStates, balancesOf } from "../state/bucket-states.ts";
+import type { BucketStates } from "../state/bucket-states.ts";
+import { balancesOf } from "../state/shard-balances.ts";
 
 /** How many shards are tried one by one before all are read: at least this many, or this share. */
 const TRIES_MIN = 3;

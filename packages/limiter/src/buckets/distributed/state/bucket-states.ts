@@ -7,15 +7,15 @@ import { type BucketName, bucketId, bucketKey } from "../../../records/keys.ts";
 import type { Key } from "../../../storage/item.ts";
 import { type BucketConfig, fits, gatesOf, type Leg, type SeenPeriods } from "../../leg.ts";
 import { hasPeriods } from "../../periods.ts";
+import { KNOWN_MS, SPENT_MS, spentOf } from "../../spent.ts";
 import { evaluate } from "../plan/consume-plan.ts";
 import { periodsIn } from "../plan/period-plan.ts";
-import { balanceMilliAt, type SeenBucket } from "../plan/seen-bucket.ts";
+import type { SeenBucket } from "../plan/seen-bucket.ts";
 import { countBefore, originOf, SHARDS_MAX } from "../shards/shards.ts";
 import type { BucketRules } from "../table-traits.ts";
 import type { CachedState, CachedStates } from "./cached-states.ts";
+import { atMostFull, balancesOf, fullBalances } from "./shard-balances.ts";
 
-/** How long a state may refuse without a request. */
-const LOCAL_REFUSAL_MS = 1000;
 /** How long a throttled shard is avoided. */
 const THROTTLED_MS = 250;
 /** With less than this share of its capacity, a bucket lacks tokens rather than writes. */
@@ -172,22 +172,41 @@ export class BucketStates {
     return refused.length === 0 ? undefined : { refused, sumsMilli };
   }
 
-  /** Refuses a call if cached states refuse a leg of it; `undefined`: the store has to be asked. */
-  refusal(legs: readonly Leg[], nowMs: number): LocalRefusal | undefined {
+  /**
+   * Refuses a call if cached states refuse a leg of it; `undefined`: the store has to be asked. A
+   * call that `waits` is not refused by what is known of a spent quota for longer than a second.
+   */
+  refusal(legs: readonly Leg[], nowMs: number, waits = false): LocalRefusal | undefined {
     for (const leg of legs) {
       const first = this.of(leg, 0);
+      if (first === undefined) continue;
       const parts = legs.length === 1 ? legs : [leg];
-      const found = first && this.refused(leg, leg.config, parts, nowMs, first);
-      if (found === undefined) continue;
+      const found = this.refused(leg, leg.config, parts, nowMs, first)?.sumsMilli;
+      const spent = found === undefined && !waits ? this.#spent(leg, nowMs, first) : undefined;
+      const sumsMilli = found ?? spent;
+      if (sumsMilli === undefined) continue;
+      const withinMs = spent === undefined ? KNOWN_MS : SPENT_MS;
       const firsts = legs.map((other) => (other === leg ? first : this.of(other, 0)));
       const balancesMilli = legs.map((other, at) =>
         other === leg
-          ? found.sumsMilli
-          : this.known(other, other.config, nowMs, firsts[at])?.sumsMilli,
+          ? sumsMilli
+          : this.known(other, other.config, nowMs, firsts[at], withinMs)?.sumsMilli,
       );
       return { balancesMilli, firsts };
     }
     return undefined;
+  }
+
+  /** Returns the balances of a bucket that refuses a leg by a quota or a session that is spent. */
+  #spent(leg: Leg, nowMs: number, first: CachedState): readonly number[] | undefined {
+    const { config, amountsMilli } = leg;
+    if (first.bucket === undefined || !isRecent(first, nowMs, SPENT_MS)) return undefined;
+    const lacks = (has: readonly number[]) => !fits(config, amountsMilli, spentOf(config, has));
+    if (!lacks(balancesOf(first.bucket, config, nowMs))) return undefined;
+    const known = this.known(leg, config, nowMs, first, SPENT_MS);
+    if (known === undefined || !lacks(known.sumsMilli) || !known.shards.every(lacks))
+      return undefined;
+    return known.sumsMilli;
   }
 
   /** Returns whether the store has shown the first shard, and its link, within the last second. */
@@ -196,20 +215,21 @@ export class BucketStates {
     return first?.bucket !== undefined && isRecent(first, this.clock());
   }
 
-  /** Returns the balances of all shards, if each was shown within the last second. */
+  /** Returns the balances of all shards, if each was shown within that time. */
   known(
     name: BucketName,
     config: BucketConfig,
     nowMs: number,
     first = this.of(name, 0),
+    withinMs = KNOWN_MS,
   ): KnownBalances | undefined {
-    if (first === undefined || !isRecent(first, nowMs)) return undefined;
+    if (first === undefined || !isRecent(first, nowMs, withinMs)) return undefined;
     if (first.bucket === undefined) return { shards: [], sumsMilli: fullBalances(config) };
     const shards: (readonly number[])[] = [];
     const sumsMilli = config.limits.map(() => 0);
     for (let shard = 0; shard < first.bucket.shardCount; shard += 1) {
       const state = shard === 0 ? first : this.of(name, shard);
-      const balancesMilli = this.#knownOf(name, config, shard, state, nowMs);
+      const balancesMilli = this.#knownOf(name, config, shard, state, nowMs, withinMs);
       if (balancesMilli === undefined) return undefined;
       if (balancesMilli.length > 0) shards.push(balancesMilli);
       add(sumsMilli, balancesMilli);
@@ -224,10 +244,11 @@ export class BucketStates {
     shard: number,
     state: CachedState | undefined,
     nowMs: number,
+    withinMs: number,
   ): readonly number[] | undefined {
     // A missing shard may have been created by a split that its origin has shown since.
     if (state?.bucket === undefined) return this.#isUnborn(name, shard) ? [] : undefined;
-    if (!isRecent(state, nowMs)) return undefined;
+    if (!isRecent(state, nowMs, withinMs)) return undefined;
     const found = evaluate(state.bucket, config, this.#context(nowMs));
     // A shard with new limits to apply does not refuse: the call applies them.
     return found?.limitsOnly === undefined ? found?.balancesMilli : undefined;
@@ -247,7 +268,7 @@ export class BucketStates {
       const state = this.of(name, shard);
       const bucket = state?.bucket;
       const atMs = state?.asOfMs ?? Number.NEGATIVE_INFINITY;
-      if (bucket === undefined || nowMs - atMs >= LOCAL_REFUSAL_MS) continue;
+      if (bucket === undefined || nowMs - atMs >= KNOWN_MS) continue;
       seen += 1;
       add(has, balancesOf(bucket, config, Math.min(nowMs, atMs)));
       const { shardCount } = bucket;
@@ -336,27 +357,6 @@ export class BucketStates {
   }
 }
 
-export function fullBalances({ limits }: BucketConfig): readonly number[] {
-  return limits.map(({ rate }) => rate.capacityMilli);
-}
-
-/** Returns sums over shards, at most full where limits refill evenly. */
-export function atMostFull(sums: readonly number[], { limits }: BucketConfig): readonly number[] {
-  return sums.map((sum, at) => {
-    const { rate } = limits[at] as BucketConfig["limits"][number];
-    return hasPeriods(rate) ? sum : Math.min(sum, rate.capacityMilli);
-  });
-}
-
-/** Returns the balances of a shard for the limits of a config. */
-export function balancesOf(
-  bucket: SeenBucket,
-  { limits }: BucketConfig,
-  nowMs: number,
-): readonly number[] {
-  return limits.map(({ name, rate }) => balanceIn(bucket, name, rate, nowMs));
-}
-
 /** Returns a shard's part; one that is not there has none, and one never seen is full. */
 function lastOf(
   state: CachedState | undefined,
@@ -368,17 +368,6 @@ function lastOf(
   if (state?.bucket !== undefined) return balancesOf(state.bucket, config, nowMs);
   if (state !== undefined) return [];
   return config.limits.map(({ rate }) => shardRate(rate, shard, count).capacityMilli);
-}
-
-function balanceIn(
-  bucket: SeenBucket,
-  limitName: string,
-  rate: BucketConfig["limits"][number]["rate"],
-  nowMs: number,
-): number {
-  const stored = bucket.limits.get(limitName);
-  if (stored !== undefined) return balanceMilliAt(bucket, stored, nowMs);
-  return shardRate(rate, bucket.shard, bucket.shardCount).capacityMilli;
 }
 
 /** Adds amounts to sums, in place. */
@@ -394,7 +383,7 @@ function shownMs(state: CachedState | undefined, nowMs: number): number {
 }
 
 /** Returns whether a state may refuse without a call; a clock that went back proves nothing. */
-function isRecent(state: CachedState, nowMs: number): boolean {
+function isRecent(state: CachedState, nowMs: number, withinMs = KNOWN_MS): boolean {
   const ageMs = nowMs - state.seenAtMs;
-  return ageMs >= 0 && ageMs < LOCAL_REFUSAL_MS;
+  return ageMs >= 0 && ageMs < withinMs;
 }

@@ -7,7 +7,8 @@ import type { BucketConfig } from "../../leg.ts";
 import { hasPeriods } from "../../periods.ts";
 import { periodsIn } from "../plan/period-plan.ts";
 import { balanceAt, balanceOf } from "../plan/seen-bucket.ts";
-import { type BucketStates, balancesOf } from "./bucket-states.ts";
+import type { BucketStates } from "./bucket-states.ts";
+import { balancesOf } from "./shard-balances.ts";
 
 /** Returns the shards that this process has seen, without a request. */
 export function seenShards(

@@ -45,3 +45,45 @@ test("a bucket that was refunded is forgotten", () => {
   refusals.forgetAll();
   expect(refusals.refusal([legOf(2)])).toBeUndefined();
 });
+
+const SPENT = {
+  ...CONFIG,
+  limits: [Limit.parse("req:10/day UTC"), Limit.parse("rpm:60")],
+} as const;
+const END_MS = Date.parse("2026-11-19T00:00Z");
+
+/** A leg that asks for some of a quota, and of a rate next to it. */
+function spendingLeg(req: number, rpm = 0): Leg {
+  return { ...legOf(0), config: SPENT, amountsMilli: [req * 1000, rpm * 1000] };
+}
+
+test("a spent quota is known for half a minute, at most until its period ends", () => {
+  let now = END_MS - 40_000;
+  const refusals = new KnownRefusals(() => now);
+  const periods = [[{ endMs: END_MS, grantedMilli: 10_000, atMs: now }, undefined]];
+  const see = () => refusals.see([spendingLeg(1)], { balancesMilli: [[999, 0]], periods });
+  see();
+  now += 29_999;
+  expect(refusals.refusal([spendingLeg(1)])).toMatchObject({ balancesMilli: [[999, 29_999]] });
+  // The rate has been out of sight for too long to refuse by it.
+  expect(refusals.refusal([spendingLeg(0, 60)])).toBeUndefined();
+  expect(refusals.refusal([spendingLeg(1)], true)).toBeUndefined();
+  now += 1;
+  expect(refusals.refusal([spendingLeg(1)])).toBeUndefined();
+  see();
+  now = END_MS - 1;
+  expect(refusals.refusal([spendingLeg(1)])).toBeDefined();
+  now = END_MS;
+  expect(refusals.refusal([spendingLeg(1)])).toBeUndefined();
+});
+
+test("a quota with a token left is known for a second, as all other limits are", () => {
+  let now = END_MS - 40_000;
+  const refusals = new KnownRefusals(() => now);
+  const periods = [[{ endMs: END_MS, grantedMilli: 10_000, atMs: now }, undefined]];
+  refusals.see([spendingLeg(5)], { balancesMilli: [[1000, 0]], periods });
+  now += 999;
+  expect(refusals.refusal([spendingLeg(5)], true)).toBeDefined();
+  now += 1;
+  expect(refusals.refusal([spendingLeg(5)])).toBeUndefined();
+});

@@ -2,7 +2,7 @@ import type { SeenBucket } from "@zae-limiter/limiter/buckets/distributed/plan/s
 import {
   balancesOf,
   fullBalances,
-} from "@zae-limiter/limiter/buckets/distributed/state/bucket-states.ts";
+} from "@zae-limiter/limiter/buckets/distributed/state/shard-balances.ts";
 import { configOf } from "@zae-limiter/test-support/table.ts";
 import { describe, expect, test } from "vitest";
 import { NOW, shardOf, situationOf } from "../known.ts";

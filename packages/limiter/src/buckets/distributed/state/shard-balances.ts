@@ -1,0 +1,38 @@
+/** Balances of shards and of whole buckets, in the order of the limits of a config. */
+
+import { shardRate } from "../../../core/bucket.ts";
+import type { BucketConfig } from "../../leg.ts";
+import { hasPeriods } from "../../periods.ts";
+import { balanceMilliAt, type SeenBucket } from "../plan/seen-bucket.ts";
+
+export function fullBalances({ limits }: BucketConfig): readonly number[] {
+  return limits.map(({ rate }) => rate.capacityMilli);
+}
+
+/** Returns sums over shards, at most full where limits refill evenly. */
+export function atMostFull(sums: readonly number[], { limits }: BucketConfig): readonly number[] {
+  return sums.map((sum, at) => {
+    const { rate } = limits[at] as BucketConfig["limits"][number];
+    return hasPeriods(rate) ? sum : Math.min(sum, rate.capacityMilli);
+  });
+}
+
+/** Returns the balances of a shard for the limits of a config. */
+export function balancesOf(
+  bucket: SeenBucket,
+  { limits }: BucketConfig,
+  nowMs: number,
+): readonly number[] {
+  return limits.map(({ name, rate }) => balanceIn(bucket, name, rate, nowMs));
+}
+
+function balanceIn(
+  bucket: SeenBucket,
+  limitName: string,
+  rate: BucketConfig["limits"][number]["rate"],
+  nowMs: number,
+): number {
+  const stored = bucket.limits.get(limitName);
+  if (stored !== undefined) return balanceMilliAt(bucket, stored, nowMs);
+  return shardRate(rate, bucket.shard, bucket.shardCount).capacityMilli;
+}
