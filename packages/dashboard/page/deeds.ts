@@ -13,6 +13,8 @@ const ACTIONS: Readonly<Record<string, string>> = {
   bucket_reset: "reset a bucket of",
   price_set: "set a price in",
   price_deleted: "removed a price from",
+  webhook_set: "set a webhook in",
+  webhook_deleted: "removed a webhook from",
   store_copied: "copied another store to",
 };
 

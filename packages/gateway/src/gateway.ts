@@ -11,6 +11,7 @@ import { checkLlmOptions } from "@zae-limiter/limiter/llm/options.ts";
 import { PROMETHEUS_TYPE } from "@zae-limiter/limiter/otel/prometheus-meter.ts";
 import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import type { AccessLog } from "./access-log.ts";
+import { AlertSender } from "./alerts/sender.ts";
 import type { Provider } from "./answers.ts";
 import { BackgroundResponses } from "./background.ts";
 import { type CallEntry, type CallSetup, HEADERS_MAX, serveCall } from "./call.ts";
@@ -98,6 +99,7 @@ export class Gateway {
   readonly #setup: CallSetup;
   readonly #metrics: GatewayMetrics;
   readonly #watch: StoreWatch;
+  readonly #alerts: AlertSender;
   readonly #accessLog: AccessLog | undefined;
   /** Requests whose response or lease has not ended. */
   readonly #open = new Set<Promise<void>>();
@@ -113,6 +115,7 @@ export class Gateway {
     const { clock, timer } = repository[INTERNALS];
     this.#metrics = new GatewayMetrics(limiter, () => this.#open.size);
     this.#watch = new StoreWatch({ isAvailable: () => limiter.isAvailable(), timer, tell });
+    this.#alerts = new AlertSender(repository, { tell });
     this.#accessLog = options.accessLog;
     this.#setup = {
       metering: new Metering(
@@ -170,6 +173,7 @@ export class Gateway {
       await gateway.stop(Promise.resolve());
       throw error;
     }
+    gateway.#alerts.start();
     return gateway;
   }
 
@@ -185,7 +189,8 @@ export class Gateway {
     this.#setup.models.stop();
     this.#server.close();
     this.#server.closeIdleConnections();
-    await Promise.race([this.#untilEnded(), deadline]);
+    const alerts = this.#alerts.stop();
+    await Promise.race([Promise.all([this.#untilEnded(), alerts]), deadline]);
     this.#setup.readingOn.stop();
     this.#server.closeAllConnections();
     await this.#untilEnded();

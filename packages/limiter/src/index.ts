@@ -107,6 +107,12 @@ export type {
 } from "./domain/quota.ts";
 export type { Alert, AlertDelivery, StoredAlert } from "./records/alerts/alert-item.ts";
 export type { AlertQuery, AlertRecords } from "./records/alerts/alerts.ts";
+export type {
+  Webhook,
+  WebhookOptions,
+  WebhookRecords,
+  WebhookSpec,
+} from "./records/alerts/webhooks.ts";
 export type { AuditAction, AuditEvent, AuditLog } from "./records/audit.ts";
 export type { CacheStats } from "./records/config/config-cache.ts";
 export type { FlagTarget } from "./records/config/config-level.ts";

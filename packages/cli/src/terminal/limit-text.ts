@@ -15,7 +15,7 @@ export const LIMITS_OPTION: OptionSpec = {
   text:
     "name:rate[/period][:burst][ soft], e.g. rpm:100, tpm:10k/min:15k, 'tpd:500 soft', " +
     "a quota, e.g. 'req:10k/month Europe/Berlin', ses:400k/session:5hour, " +
-    "or slots, 'parallel:20 concurrent'; repeatable",
+    "or slots, 'parallel:20 concurrent'; a quota may end in 'alerts 50,80,100'; repeatable",
   required: true,
   repeat: true,
 };
@@ -43,6 +43,7 @@ export const LIMIT_SHAPE: Shape = {
   "quota?": "object",
   "session_seconds?": "number",
   "concurrent?": "boolean",
+  "alerts?": ["number"],
 };
 
 /**
@@ -77,7 +78,8 @@ export function limitText(limit: Limit): string {
       ? ""
       : ` (burst: ${shownAmount(limit.name, limit.capacity)})`;
   const soft = limit.soft ? ", soft" : "";
-  return `${limit.name}: ${rateText(limit)}${burst}${returnText(limit)}${soft}`;
+  const alerts = limit.alerts.length === 0 ? "" : `, alerts at ${limit.alerts.join(", ")} %`;
+  return `${limit.name}: ${rateText(limit)}${burst}${returnText(limit)}${soft}${alerts}`;
 }
 
 function returnText({ rule, refillPeriodSeconds }: Limit): string {

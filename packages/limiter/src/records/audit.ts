@@ -45,6 +45,8 @@ const AUDIT_ACTIONS = [
   "bucket_topped_up",
   "price_set",
   "price_deleted",
+  "webhook_set",
+  "webhook_deleted",
   "store_copied",
 ] as const;
 /** Actions of audit events. */

@@ -15,6 +15,7 @@ export const ENTITY_CONFIG_PREFIX = "#CONFIG#";
 export const CHILDREN_CONFIG_PREFIX = "#CHILDREN_CONFIG#";
 export const AUDIT_PREFIX = "#AUDIT#";
 export const PRICE_PREFIX = "#PRICE#";
+export const WEBHOOK_PREFIX = "#WEBHOOK#";
 export const NAMESPACE_PREFIX = "#NAMESPACE#";
 export const NAMESPACE_ID_PREFIX = "#NSID#";
 const ENTITY_PREFIX = "ENTITY#";
@@ -143,6 +144,11 @@ export function pricePartition(namespaceId: string): string {
 /** Returns the key of a price; `*` means all upstreams, and is the name of none. */
 export function priceKey(namespaceId: string, model: string, upstream = "*"): Key {
   return { PK: pricePartition(namespaceId), SK: `${PRICE_PREFIX}${model}#${upstream}` };
+}
+
+/** Returns the key of a webhook. */
+export function webhookKey(namespaceId: string, name: string): Key {
+  return { PK: `${namespaceId}/WEBHOOKS#`, SK: WEBHOOK_PREFIX + name };
 }
 
 /** Returns the key of a note; see `notes.ts`. */

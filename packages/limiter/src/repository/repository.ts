@@ -7,6 +7,7 @@ import { BalanceOperations } from "../buckets/balance-operations.ts";
 import { entityBuckets, limitFollower, pythonFollower } from "../buckets/bucket-followers.ts";
 import { BucketRecords } from "../buckets/bucket-records.ts";
 import { AlertRecords } from "../records/alerts/alerts.ts";
+import { WebhookRecords } from "../records/alerts/webhooks.ts";
 import { AuditLog } from "../records/audit.ts";
 import { ConfigResolver } from "../records/config/config-resolver.ts";
 import { LimitRecords } from "../records/config/limits.ts";
@@ -85,6 +86,8 @@ export class Repository {
   readonly usage: UsageRecords;
   /** Alerts: percentages of quotas and sessions that were used. */
   readonly alerts: AlertRecords;
+  /** Addresses that alerts are posted to. */
+  readonly webhooks: WebhookRecords;
   /** Own prices of models. */
   readonly prices: PriceRecords;
   /**
@@ -121,6 +124,7 @@ export class Repository {
     this.usage = new UsageRecords(context, buckets.uncountedUsage);
     const alerts = alertsOf(shared, namespace.namespaceId);
     this.alerts = new AlertRecords(context, () => alerts.written());
+    this.webhooks = new WebhookRecords(context, this.audit, resolver);
     this.prices = new PriceRecords(context, this.audit, resolver);
     this[INTERNALS] = {
       buckets,
