@@ -63,11 +63,19 @@ interface NodeRedis {
   off(event: string, listener: (error?: unknown) => void): unknown;
 }
 
+/**
+ * After a failover that an operator starts, the old primary takes writes until Sentinel makes it a
+ * replica, about ten seconds later, and then forgets them: a client has to leave it before.
+ */
+const SCAN_MS = 1000;
+
 const IO_OPTIONS = {
   autoResendUnfulfilledCommands: false,
   maxRetriesPerRequest: 0,
   enableOfflineQueue: false,
   enableAutoPipelining: false,
+  // Leaves the old primary as soon as a Sentinel names another one.
+  failoverDetector: true,
   lazyConnect: true,
   stringNumbers: false,
   commandTimeout: undefined,
@@ -99,8 +107,12 @@ const IO_CLUSTER_OPTIONS = {
 /** Options of node-redis: it sends nothing again, but keeps commands for a later connection. */
 const NODE_OPTIONS = { disableOfflineQueue: true, commandOptions: undefined };
 const NODE_CLUSTER_OPTIONS = { commandOptions: undefined };
-/** Without this, a command is sent again when the primary is lost before it has answered. */
-const NODE_SENTINEL_OPTIONS = { commandOptions: undefined, maxCommandRediscovers: 0 };
+const NODE_SENTINEL_OPTIONS = {
+  commandOptions: undefined,
+  // Else a command is sent again when the primary is lost before it has answered.
+  maxCommandRediscovers: 0,
+  scanInterval: SCAN_MS,
+};
 
 /** Refuses what is not a client that can be duplicated. */
 export function checkClient(client: unknown): void {

@@ -58,7 +58,8 @@ const WRONG_PASSWORD = /invalid (?:username-)?password|AUTH failed|without any p
 
 /** Answers begin with a code; errors of clients are sentences. */
 const ANSWER = /^-?[A-Z]{3,} /;
-const NEVER_CONNECTED = /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ENOENT/;
+const NEVER_SENT =
+  /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ENOENT|^Stream isn't writeable/;
 
 /** Returns an error of a request as one of this library, with the original as its cause. */
 export function redisError(error: unknown, { place }: RedisPlace, wasSent: boolean): Error {
@@ -79,7 +80,7 @@ export function redisError(error: unknown, { place }: RedisPlace, wasSent: boole
     const message = `${place} refused a request: ${text}`;
     return new InfrastructureError(message, { cause });
   }
-  if (!wasSent || NEVER_CONNECTED.test(codeOf(error) ?? text)) {
+  if (!wasSent || NEVER_SENT.test(codeOf(error) ?? text)) {
     return unavailable(`${place} cannot be reached: ${text}`, "network", true, cause);
   }
   return unavailable(`${place} did not answer: ${text}`, "network", false, cause);

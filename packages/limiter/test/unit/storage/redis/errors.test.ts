@@ -56,12 +56,13 @@ describe("errors of Redis", () => {
     expect(judged(text, false)).toEqual({ reason: "network", nothingWritten: true });
   });
 
-  it.each(["connect ECONNREFUSED 127.0.0.1:1", "getaddrinfo ENOTFOUND cache"])(
-    "%s says that nothing was sent",
-    (text) => {
-      expect(judged(text)).toEqual({ reason: "network", nothingWritten: true });
-    },
-  );
+  it.each([
+    "connect ECONNREFUSED 127.0.0.1:1",
+    "getaddrinfo ENOTFOUND cache",
+    "Stream isn't writeable and enableOfflineQueue options is false",
+  ])("%s says that nothing was sent", (text) => {
+    expect(judged(text)).toEqual({ reason: "network", nothingWritten: true });
+  });
 
   it("both addresses of a host that do not answer are one error", () => {
     const both = new AggregateError([new Error("connect ECONNREFUSED ::1:1")], "");
