@@ -5,7 +5,15 @@
 
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -38,6 +46,8 @@ export interface RedisServerOptions {
   readonly password?: string | undefined;
   /** Further settings, as arguments. */
   readonly settings?: readonly string[];
+  /** The text of a configuration file, for a Sentinel. */
+  readonly sentinel?: string;
 }
 
 export class RedisServer {
@@ -75,11 +85,16 @@ export class RedisServer {
 
   /** Starts the server again after `kill`, with what it has saved. */
   async start(more: readonly string[] = []): Promise<void> {
-    const { password, libraries, settings = [] } = this.#options;
+    const { password, libraries, settings = [], sentinel } = this.#options;
     const pidFile = ["--pidfile", this.#pidFile];
     const secret = password === undefined ? [] : ["--requirepass", password];
     const place = ["--port", String(this.port), "--dir", this.#data, ...pidFile];
     const args = [...place, ...SETTINGS, ...secret, ...settings, ...more];
+    if (sentinel !== undefined) {
+      const file = join(this.#data, "sentinel.conf");
+      writeFileSync(file, sentinel);
+      args.unshift(file, "--sentinel");
+    }
     const keeper = spawn(process.execPath, [KEEPER, this.#program, ...args], {
       stdio: ["pipe", "ignore", "pipe"],
       env: {
