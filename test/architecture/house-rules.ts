@@ -5,11 +5,7 @@ import type { Quote } from "./plain-words.ts";
 import { STORE_PLACES } from "./store-places.ts";
 
 /** Files that wait for the part that will use them. */
-export const AWAITED: readonly string[] = [
-  // Leases on every store will hold slots by them.
-  "packages/limiter/src/buckets/slots/slot-holder.ts",
-  "packages/limiter/src/records/holders.ts",
-];
+export const AWAITED: readonly string[] = [];
 
 /** Folders whose comments follow the rule of plain comments; the list grows until it has all. */
 export const PLAIN_FOLDERS: readonly string[] = [

@@ -37,7 +37,7 @@ import type { LeaseWarning, LimiterEvent } from "./events.ts";
 import { inTime } from "./in-time.ts";
 import { ActiveLease } from "./lease/active-lease.ts";
 import { DegradedLease } from "./lease/degraded-lease.ts";
-import type { Granted } from "./lease/holding.ts";
+import { type Granted, hasEntry } from "./lease/holding.ts";
 import type { LeaseHost, LeaseTarget } from "./lease/lease-host.ts";
 import { type ConsumeTarget, isMissing, Legs } from "./legs.ts";
 import type { RateLimiterOptions } from "./limiter-options.ts";
@@ -217,7 +217,7 @@ export class Acquirer implements LeaseHost {
         const { legs: outcomes } = result;
         this.#see(legs, (at) => (outcomes[at] as LegOutcome).link, true);
         if (legs.some(isWatched)) this.#internals.alerts.granted(legs, outcomes);
-        return { legs, shares, outcomes };
+        return { legs, shares, outcomes, holdsSlots: outcomes.some(hasEntry) };
       }
       if (result.outcome === "refused") {
         const unsure = (result.withoutBucket ?? []).filter(isCascading);

@@ -1,6 +1,7 @@
 /** Resets and top-ups: an operator changes the balances of one bucket, once per key. */
 
 import { randomBytes } from "../base/random.ts";
+import { hasSlots } from "../core/bucket.ts";
 import { checkFields, checkInteger, show, TOKENS_MAX } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors/errors.ts";
 import { refuseUnsupported } from "../domain/errors/unsupported-limit.ts";
@@ -199,6 +200,10 @@ export class BalanceOperations {
     const resolved = (await this.#resolver.current(entityId, resource)).limits;
     const names = [...additions.keys()];
     refuseUnsupported(names, resolved?.unsupported ?? [], `"${entityId}" for "${resource}"`);
+    const slots = resolved?.limits.find(
+      (limit) => hasSlots(limit.rate) && additions.has(limit.name),
+    );
+    if (slots !== undefined) return slotsError(slots.name);
     const known = new Set(resolved?.limits.map(({ name }) => name));
     if (names.every((name) => known.has(name))) return undefined;
     for (const { limitName } of await this.#buckets.list(entityId, resource)) known.add(limitName);
@@ -212,6 +217,11 @@ export class BalanceOperations {
   #newName(bytes: number): string {
     return Buffer.from(randomBytes(this.#context.random, bytes)).toString("hex");
   }
+}
+
+function slotsError(name: string): ValidationError {
+  const reason = `"${name}" are slots, which come back when the calls that hold them end`;
+  return new ValidationError("limits", name, reason);
 }
 
 /**

@@ -35,6 +35,8 @@ export interface StoredState {
   readonly rule?: PeriodRule | undefined;
   /** The period in force; absent also where a session is not open. */
   readonly period?: SeenPeriod | undefined;
+  /** The number of slots that each holder has; absent where none are held. */
+  readonly holders?: Readonly<Record<string, number>>;
 }
 
 /** The result of a deletion of buckets. */

@@ -1,5 +1,6 @@
 /** Live buckets, as operators see them. */
 
+import { defined } from "../base/defined.ts";
 import { floorDiv } from "../core/integers.ts";
 import { checkFields, checkFlag } from "../domain/check.ts";
 import { Limit } from "../domain/limit.ts";
@@ -48,6 +49,8 @@ export interface BucketState {
   readonly shardCount: number;
   /** Epoch milliseconds of the last write that moved the balance in time. */
   readonly lastRefillMs: number;
+  /** The number of slots that each process has, by the id of the holder; absent where none are. */
+  readonly holders?: Readonly<Record<string, number>>;
 }
 
 /** How full the buckets of one entity are. */
@@ -188,5 +191,6 @@ function stateOf(state: StoredState): BucketState {
     shard,
     shardCount,
     lastRefillMs: state.refilledAtMs,
+    ...defined({ holders: state.holders }),
   };
 }

@@ -1,6 +1,7 @@
 /** Warnings of the buckets: nothing failed for a caller, but an operator should know. */
 
 import type { Adjustment } from "./leg.ts";
+import type { SlotsLostWarning } from "./slots/slot-holder.ts";
 
 /** Tokens could not be refunded; they stay consumed. */
 export interface RefundWarning {
@@ -29,7 +30,7 @@ export interface AlertWarning {
   readonly cause: unknown;
 }
 
-export type BucketWarning = RefundWarning | ShardsWarning | AlertWarning;
+export type BucketWarning = RefundWarning | ShardsWarning | AlertWarning | SlotsLostWarning;
 
 export function refundWarning(adjustment: Adjustment, cause: unknown): RefundWarning {
   const { entityId, resource, shard, config, deltasMilli } = adjustment;

@@ -4,6 +4,7 @@
  */
 
 import { defined } from "../base/defined.ts";
+import type { ProcessMark } from "../base/process-mark.ts";
 import { RESERVED_NAMESPACE } from "../domain/names.ts";
 import { type Item, type Key, keyOf, numberAt, textAt } from "../storage/item.ts";
 import type { ItemStore } from "../storage/item-store.ts";
@@ -12,15 +13,6 @@ import { META_SK } from "./keys.ts";
 const HOLDER_PREFIX = "HOLDER#";
 /** A record that is over is kept so long that no clock takes it for one that was never there. */
 const KEPT_SECONDS = 86_400;
-
-/** Identifies a process on its machine, and that machine since it was booted. */
-export interface ProcessMark {
-  /** The boot of the machine, and its space of process ids. */
-  readonly machine: string;
-  readonly pid: number;
-  /** When the process was started, as the machine counts it: ids are used again. */
-  readonly started: string;
-}
 
 /** The record of a process that holds slots. */
 export interface HolderRecord {

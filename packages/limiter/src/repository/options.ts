@@ -35,6 +35,11 @@ export interface OpenOptions {
   readonly onUnavailable?: OnUnavailable;
   /** Time limit of a store operation including retries, in milliseconds. Default 2000. */
   readonly timeoutMs?: number;
+  /**
+   * How long a process keeps its slots without a sign of life. Default 15 on SQLite, 60 on a
+   * server; the slots of a process that has ended on the same machine come back at once.
+   */
+  readonly slotExpirySeconds?: number;
   /** How a store that counts usage itself keeps it; `false`: not at all. Not for DynamoDB. */
   readonly usage?: false | UsageOptions;
   /** Epoch milliseconds; for tests and simulation. */

@@ -185,6 +185,14 @@ function warn(
     );
     return;
   }
+  if (warning.kind === "slots_lost") {
+    process.emitWarning(
+      `This process gave no sign of life for too long: other processes may use ${warning.slots} ` +
+        "slots that its calls hold, so that more calls than slots may run until these end",
+      { code: "ZAEL_SLOTS_LOST", detail: `It was the holder ${warning.holderId}` },
+    );
+    return;
+  }
   if (warning.kind === "foreign_items") {
     const { dropped, index, partition, example } = warning;
     process.emitWarning(

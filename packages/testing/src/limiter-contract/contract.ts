@@ -14,6 +14,7 @@ import { deletedNamespaceContract } from "./deleted-namespace.ts";
 import { eventsContract } from "./events.ts";
 import { alertsContract } from "./kinds/alerts.ts";
 import { quotasContract } from "./kinds/quotas.ts";
+import { slotsContract } from "./kinds/slots.ts";
 import { leaseContract } from "./lease.ts";
 import { leaseCorrectionsContract } from "./lease-corrections.ts";
 import { missingLimitsContract } from "./missing-limits.ts";
@@ -58,6 +59,7 @@ const SUITES: readonly (readonly [string, Suite])[] = [
   ["soft limits", softContract],
   ["quotas", quotasContract],
   ["alerts", alertsContract],
+  ["slots", slotsContract],
   ["time to live", ttlContract],
   ["several resources", alsoContract],
   ["several entities", alsoEntitiesContract],

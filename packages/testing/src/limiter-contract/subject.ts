@@ -36,6 +36,8 @@ export interface LimiterContractOptions {
    * those that need thousands, or days of virtual time, are skipped.
    */
   readonly remote?: boolean;
+  /** Whether leases can hold slots on the store; their tests are skipped where they cannot. */
+  readonly slots?: boolean;
 }
 
 /** How a limiter under test is opened. */
@@ -83,12 +85,15 @@ export async function openSubject(
 export class StoreUnderTest {
   readonly cases: LimiterCases;
   readonly remote: boolean;
+  readonly slots: boolean;
   /** Why tests beyond the numbered cases are skipped. */
   readonly slow: string | undefined;
   readonly #clients: Repository[] = [];
   #opened: OpenedLimiterStore | undefined;
 
-  constructor(runner: TestRunner, { slow, remote = false }: LimiterContractOptions) {
+  constructor(runner: TestRunner, options: LimiterContractOptions) {
+    const { slow, remote = false, slots = false } = options;
+    this.slots = slots;
     this.slow = slow;
     this.remote = remote;
     const test = Object.assign(

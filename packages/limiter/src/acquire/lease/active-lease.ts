@@ -24,6 +24,7 @@ export class ActiveLease implements Lease {
     holdings: (lease) => lease.#held().all,
     refuseEnded: (lease) => lease.#refuseEnded(),
     consumeMore: (lease, target, part, amounts) => lease.#consumeMore(target, part, amounts),
+    flush: (lease) => lease.#flushSoon(),
   };
   readonly #host: LeaseHost;
   readonly #target: LeaseTarget;
@@ -139,7 +140,8 @@ export class ActiveLease implements Lease {
   commit(): Promise<void> {
     if (this.isEnded) return Promise.reject(new LeaseExpiredError());
     this.#ended = "committed";
-    return this.#holdings === undefined ? ENDED : this.#holdings.flush();
+    const isUnchanged = this.#holdings === undefined && this.#granted.holdsSlots !== true;
+    return isUnchanged ? ENDED : this.#held().end();
   }
 
   async rollback(): Promise<void> {
@@ -193,6 +195,13 @@ export class ActiveLease implements Lease {
     // The lease has ended by now: what came too late is refunded at once.
     if (granted !== undefined) await this.#held().refundLate(holdingsOf(granted, part));
     throw new LeaseExpiredError();
+  }
+
+  /** Writes what was released. What cannot be written is written when the lease ends. */
+  #flushSoon(): void {
+    this.#held()
+      .flush()
+      .catch(() => {});
   }
 
   #refuseEnded(): void {

@@ -20,10 +20,17 @@ export interface Granted {
   readonly legs: readonly Leg[];
   readonly shares?: Shares;
   readonly outcomes: readonly LegOutcome[];
+  /** Whether it took slots, which come back when the lease ends. */
+  readonly holdsSlots?: boolean;
   /** Balances that are left, leg by leg, where they are known without the outcomes. */
   readonly balancesMilli?: readonly (readonly number[])[];
   /** The periods of limits, leg by leg, where they are known without the outcomes. */
   readonly periods?: readonly (SeenPeriods | undefined)[] | undefined;
+}
+
+/** Whether slots were taken for a leg. */
+export function hasEntry({ parts }: LegOutcome): boolean {
+  return parts.some(({ entry }) => entry !== undefined);
 }
 
 /** Returns the balances that are left, leg by leg. */
@@ -63,6 +70,8 @@ export interface Holding {
   readonly unsureMilli: number[];
   /** The ends of the periods that were consumed in; absent where no limit has any. */
   readonly endsMs: PeriodEnds | undefined;
+  /** The entry of its slots; absent where it holds none. */
+  readonly entry: string | undefined;
 }
 
 /** Returns the holdings of a grant. `part`: the one that all of it is for, unless it has shares. */
@@ -72,18 +81,19 @@ export function holdingsOf(granted: Granted, part = 0): Holding[] {
   const parts = first?.parts;
   // Nearly always there is one, and a list that grows by `push` reserves room for seventeen.
   if (legs.length === 1 && parts?.length === 1) {
-    const [{ shard, amountsMilli }] = parts as readonly [ShardPart];
+    const [only] = parts as readonly [ShardPart];
     const endsMs = endsOf(first?.periods);
-    return [holdingOf(legs[0] as Leg, part, shard, amountsMilli.slice(), endsMs)];
+    return [holdingOf(legs[0] as Leg, part, only, only.amountsMilli.slice(), endsMs)];
   }
   return legs.flatMap((leg, at) => {
     const ofShards = outcomes[at]?.parts ?? [];
     const ends = endsOf(outcomes[at]?.periods);
     const ofParts = shares?.[at] ?? [{ part, amountsMilli: leg.amountsMilli }];
     return ofParts.length === 1
-      ? ofShards.map(({ shard, amountsMilli, endsMs = ends }) =>
-          holdingOf(leg, ofParts[0]?.part ?? part, shard, amountsMilli.slice(), endsMs),
-        )
+      ? ofShards.map((ofShard) => {
+          const { amountsMilli, endsMs = ends } = ofShard;
+          return holdingOf(leg, ofParts[0]?.part ?? part, ofShard, amountsMilli.slice(), endsMs);
+        })
       : shared(leg, ofParts, ofShards, ends);
   });
 }
@@ -96,7 +106,8 @@ function shared(
   ends: PeriodEnds | undefined,
 ): Holding[] {
   const openMilli = shares.map(({ amountsMilli }) => [...amountsMilli]);
-  return shards.flatMap(({ shard, amountsMilli, endsMs = ends }) => {
+  return shards.flatMap((ofShard) => {
+    const { amountsMilli, endsMs = ends } = ofShard;
     const restMilli = [...amountsMilli];
     return shares.map(({ part }, index) => {
       const open = openMilli[index] as number[];
@@ -105,7 +116,7 @@ function shared(
         add(restMilli, at, -held);
         add(open, at, -held);
       });
-      return holdingOf(leg, part, shard, heldMilli, endsMs);
+      return holdingOf(leg, part, ofShard, heldMilli, endsMs);
     });
   });
 }
@@ -113,13 +124,27 @@ function shared(
 function holdingOf(
   { entityId, resource, config }: Pick<Leg, "entityId" | "resource" | "config">,
   part: number,
-  shard: number,
+  { shard, entry }: ShardPart,
   heldMilli: number[],
   endsMs: PeriodEnds | undefined,
 ): Holding {
   const pendingMilli = zeros(heldMilli.length);
-  const unsureMilli: number[] = [];
-  return { part, entityId, resource, shard, config, heldMilli, pendingMilli, unsureMilli, endsMs };
+  const milli = { heldMilli, pendingMilli, unsureMilli: [] };
+  return { part, entityId, resource, shard, config, ...milli, endsMs, entry };
+}
+
+/** Whether a limit is of slots, which are held and not used up. */
+export function areSlots({ config: { limits } }: Holding, at: number): boolean {
+  return limits[at]?.kind === "concurrency";
+}
+
+/** Returns the slots that a holding still has, as an adjustment that gives them back. */
+export function slotsMilli(holding: Holding): readonly number[] | undefined {
+  if (holding.entry === undefined) return undefined;
+  const deltasMilli = holding.heldMilli.map((_, at) =>
+    areSlots(holding, at) ? -Math.max(0, countedMilli(holding, at)) : 0,
+  );
+  return deltasMilli.some((delta) => delta !== 0) ? deltasMilli : undefined;
 }
 
 /** Returns a list of zeros. Most buckets have one limit or two. */
@@ -256,6 +281,11 @@ export function ownTokens(
   return tokens;
 }
 
+/** Returns the milli-tokens that the store has written as used up; slots are not. */
+export function usedUpMilli(holding: Holding, at: number): number {
+  return areSlots(holding, at) ? 0 : (holding.heldMilli[at] ?? 0);
+}
+
 /** Returns the milli-tokens that the store has written for the holding. */
 export function writtenMilli({ heldMilli }: Holding, at: number): number {
   return heldMilli[at] ?? 0;
@@ -266,25 +296,27 @@ export function add(amountsMilli: number[], at: number, deltaMilli: number): voi
 }
 
 export function copyOf(holding: Holding): Holding {
-  const { part, entityId, resource, shard, config, endsMs } = holding;
+  const { part, entityId, resource, shard, config, endsMs, entry } = holding;
   const heldMilli = [...holding.heldMilli];
   const pendingMilli = [...holding.pendingMilli];
-  const unsureMilli = [...holding.unsureMilli];
-  return { part, entityId, resource, shard, config, heldMilli, pendingMilli, unsureMilli, endsMs };
+  const milli = { heldMilli, pendingMilli, unsureMilli: [...holding.unsureMilli] };
+  return { part, entityId, resource, shard, config, ...milli, endsMs, entry };
 }
 
 /** Returns the holding with other amounts in place of the written ones. */
 export function heldAs(holding: Holding, heldMilli: number[]): Holding {
-  const { part, entityId, resource, shard, config, pendingMilli, unsureMilli, endsMs } = holding;
-  return { part, entityId, resource, shard, config, heldMilli, pendingMilli, unsureMilli, endsMs };
+  const { part, entityId, resource, shard, config, endsMs, entry } = holding;
+  const { pendingMilli, unsureMilli } = holding;
+  const milli = { heldMilli, pendingMilli, unsureMilli };
+  return { part, entityId, resource, shard, config, ...milli, endsMs, entry };
 }
 
 /** Returns the change of the shard that the holding is of. */
 export function adjustmentOf(
-  { entityId, resource, shard, config, endsMs }: Holding,
+  { entityId, resource, shard, config, endsMs, entry }: Holding,
   deltasMilli: readonly number[],
 ): Adjustment {
-  return { entityId, resource, shard, config, deltasMilli, endsMs };
+  return { entityId, resource, shard, config, deltasMilli, endsMs, entry };
 }
 
 /**
@@ -298,6 +330,7 @@ export function sameBucket(left: Holding, right: Holding): boolean {
     left.entityId === right.entityId &&
     left.resource === right.resource &&
     left.shard === right.shard &&
+    left.entry === right.entry &&
     (left.config.bypass === true) === (right.config.bypass === true) &&
     left.config.limits.length === names.length &&
     left.config.limits.every(({ name }, at) => name === names[at]?.name) &&

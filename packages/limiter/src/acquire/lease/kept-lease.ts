@@ -89,6 +89,7 @@ export async function settleKept(
     holdings: () => holdings.all,
     refuseEnded: () => {},
     consumeMore: () => Promise.resolve(false),
+    flush: () => {},
   };
   for (const part of new Set(holdings.all.map((holding) => holding.part))) {
     new LeasePart(host, lease, access, target, part).settle(amounts);
@@ -118,6 +119,7 @@ function holdingOf(
     heldMilli: checked(kept.heldMilli),
     pendingMilli: limits.map(() => 0),
     unsureMilli: checked(kept.unsureMilli),
+    entry: undefined,
     endsMs: kept.endsMs && checked(kept.endsMs).map((endMs) => (endMs === 0 ? undefined : endMs)),
   };
 }

@@ -6,13 +6,16 @@ import { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import {
   add,
   adjustmentOf,
+  areSlots,
   byBucket,
   copyOf,
   type Holding,
   heldAs,
   ownTokens,
   sameBucket,
+  slotsMilli,
   sumsOf,
+  usedUpMilli,
   writtenMilli,
 } from "./holding.ts";
 import type { LeaseHost, LeaseTarget } from "./lease-host.ts";
@@ -57,6 +60,16 @@ export class LeaseHoldings {
   /** Writes what was adjusted so far; `ENDED` when that is done already. */
   flush(): Promise<void> {
     return this.#inTurn(() => this.#writePending());
+  }
+
+  /** Writes what was adjusted so far, and gives back the slots that are still held. */
+  end(): Promise<void> {
+    for (const holding of this.all) {
+      slotsMilli(holding)?.forEach((delta, at) => {
+        add(holding.pendingMilli, at, delta);
+      });
+    }
+    return this.flush();
   }
 
   /** Refunds everything. */
@@ -140,11 +153,25 @@ export class LeaseHoldings {
       return true;
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
+      this.#giveBackAlone(holding, deltasMilli, error.nothingWritten);
       // A write whose outcome is unknown is neither repeated nor taken back.
       if (!error.nothingWritten) settle(holding, deltasMilli, holding.unsureMilli);
       if (!this.#host.adjustmentFailed(this.#target, error)) throw error;
       return false;
     }
+  }
+
+  /**
+   * Gives back the slots of a correction that was not written, without the tokens: slots must not
+   * stay held because a settle fails. Where the outcome is unknown, the store repeats it by the
+   * sequence of the entry.
+   */
+  #giveBackAlone(holding: Holding, deltasMilli: readonly number[], isUnwritten: boolean): void {
+    if (holding.entry === undefined || !isUnwritten) return;
+    const slots = deltasMilli.map((delta, at) => (areSlots(holding, at) ? delta : 0));
+    if (slots.every((delta) => delta === 0)) return;
+    settle(holding, slots, holding.heldMilli);
+    void this.#host.buckets.refund(adjustmentOf(holding, slots));
   }
 
   #reportRefund(holdings: readonly Holding[]): void {
@@ -154,7 +181,9 @@ export class LeaseHoldings {
   }
 
   #reportAdjusted(deltas: readonly Holding[]): void {
-    if (!this.#host.hasListeners || deltas.length === 0) return;
+    const isUsed = (delta: Holding) =>
+      delta.heldMilli.some((_, at) => usedUpMilli(delta, at) !== 0);
+    if (!this.#host.hasListeners || !deltas.some(isUsed)) return;
     this.#host.emit({ type: "adjusted", ...this.#facts(deltas) });
   }
 
@@ -163,7 +192,7 @@ export class LeaseHoldings {
     const { entityId, resource } = this.#target;
     const isOwn = ({ part }: Holding) => part === 0;
     const own = holdings.every(isOwn) ? holdings : holdings.filter(isOwn);
-    const amounts = ownTokens(own, this.#target, writtenMilli);
+    const amounts = ownTokens(own, this.#target, usedUpMilli);
     return { acquireId: this.#acquireId, entityId, resource, amounts };
   }
 

@@ -14,6 +14,7 @@ import {
 import {
   add,
   addPending,
+  areSlots,
   byBucket,
   countedMilli,
   type Holding,
@@ -39,6 +40,8 @@ export interface PartAccess<L> {
     part: number,
     amounts: AmountsByName,
   ): Promise<boolean>;
+  /** Writes what was adjusted so far, in the background. */
+  flush(lease: L): void;
 }
 
 export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
@@ -96,6 +99,8 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
 
   release(amounts: Amounts): void {
     this.#adjust("release", amounts, -1);
+    // The next call waits for the slot, and not for the tokens of this one.
+    if (Object.keys(amounts).some((name) => this.#areSlots(name))) this.#access.flush(this.#lease);
   }
 
   settle(amounts: SettledAmounts): void {
@@ -131,6 +136,17 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
       for (const limit of holding.config.limits) known.set(limit.name, limit);
     }
     return [...known.values()];
+  }
+
+  #areSlots(name: string): boolean {
+    return this.#holdings().some((holding) => areSlots(holding, limitAt(holding, name)));
+  }
+
+  /** Refuses to correct slots: a lease holds them or has given them back. */
+  #refuseSlots(operation: Correction, name: string): void {
+    if (!this.#areSlots(name)) return;
+    const reason = `"${name}" are slots, which are held until the lease ends: release them instead`;
+    throw new ValidationError(`${operation}.${name}`, name, reason);
   }
 
   #checkNames(field: string, amounts: AmountsByName): void {
@@ -179,11 +195,13 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
   #read(operation: Correction, amounts: SettledAmounts, sign: 1 | -1): AmountsByName {
     this.#access.refuseEnded(this.#lease);
     // A provider may report no usage at all: then the amount of every limit is missing.
-    const given = amounts ?? Object.fromEntries(this.#limits().map(({ name }) => [name, amounts]));
+    const used = () => this.#limits().filter(({ kind }) => kind !== "concurrency");
+    const given = amounts ?? Object.fromEntries(used().map(({ name }) => [name, amounts]));
     const read = readCorrections(operation, given, sign, (name, amount) => {
       this.#warn("amount_missing", operation, name, amount);
     });
     this.#checkNames(operation, read);
+    if (operation !== "release") for (const name of read.keys()) this.#refuseSlots(operation, name);
     return read;
   }
 

@@ -39,7 +39,10 @@ export interface ResourceLease<Names extends string = string> {
   consume(amounts: Amounts<Names>): Promise<void>;
   /** Adds to what was used (negative: less). Never refused, may go into debt; written at commit. */
   adjust(amounts: Amounts<Names>): void;
-  /** Adjusts by the amounts with the opposite sign. */
+  /**
+   * Adjusts by the amounts with the opposite sign. Slots are given back at once: for them it starts
+   * its own flush, and `commit` waits for it.
+   */
   release(amounts: Amounts<Names>): void;
   /**
    * Sets the final amounts: `settle({ tpm: 730 })` is `adjust({ tpm: 730 - consumed })`.

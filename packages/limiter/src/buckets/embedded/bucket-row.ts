@@ -9,6 +9,7 @@ import { Bucket } from "./bucket.ts";
 import type { PausedLimit } from "./bucket-periods.ts";
 import { Build } from "./build.ts";
 import { type Numbers, numbersFor, PERIOD_NUMBERS, periodPlace, STRIDE } from "./limit-numbers.ts";
+import type { SlotEntry } from "./slot-entries.ts";
 
 /** The place at which the totals begin among the numbers of a limit. */
 const TOTALS = 3;
@@ -40,18 +41,23 @@ type PausedRow = [
 
 /**
  * The numbers are those of `limit-numbers.ts`; a total beyond 2^53 is text. Those of a period, and
- * the text of its rule at the end, are in the rows of limits that have periods.
+ * the text of its rule at the end, are in the rows of limits that have periods; the entries that
+ * have slots, in the rows of limits of slots.
  */
 type LimitRow = [
   name: string,
   capacityMilli: number,
   refillMilli: number,
   periodMs: number,
-  ...numbers: (number | string)[],
+  ...numbers: (number | string | SlotRow[])[],
 ];
 
+/** The slots that an entry has. */
+type SlotRow = [entry: string, milli: number];
+
 /** Returns the text of a row. Two texts of one bucket are the same to the byte. */
-export function encodeRow({ build, link, usageHour, events, numbers, paused }: Bucket): string {
+export function encodeRow(bucket: Bucket): string {
+  const { build, link, usageHour, events, numbers, paused, slots } = bucket;
   const { version, source, names, rates } = build;
   const parent = link.parentId === undefined ? "null" : JSON.stringify(link.parentId);
   let text = `[${version},"${source}",${link.cascade ? 1 : 0},${parent},[`;
@@ -62,11 +68,19 @@ export function encodeRow({ build, link, usageHour, events, numbers, paused }: B
       const number = numbers[place] as number | bigint;
       text += typeof number === "bigint" ? `,"${number}"` : `,${number}`;
     }
-    text += rule === undefined ? "]" : `,${periodText(numbers, at)},"${ruleText(rule)}"]`;
+    if (rule !== undefined) text += `,${periodText(numbers, at)},"${ruleText(rule)}"`;
+    if (refillMilli === 0 && rule === undefined) text += slotsText(slots, names[at] as string);
+    text += "]";
   }
   text = `${text}],${usageHour},${events}`;
   for (const limit of paused) text += `,${JSON.stringify(pausedRow(limit))}`;
   return `${text}]`;
+}
+
+/** Returns the entries of a limit, `,[["p7x2k9.4",2]]`, in milli-slots. */
+function slotsText(slots: readonly SlotEntry[], name: string): string {
+  const held = slots.filter(({ limitName }) => limitName === name);
+  return `,${JSON.stringify(held.map(({ entry, milli }) => [entry, milli]))}`;
 }
 
 function periodText(numbers: Readonly<Numbers>, at: number): string {
@@ -116,19 +130,35 @@ function decoded(text: string, ttl: number | null): Bucket {
     events,
     numbers,
   );
+  const slots = limits.flatMap(slotsIn);
+  if (slots.length > 0) bucket.slots = slots;
   if (paused.length > 0) bucket.paused = paused.map(pausedLimit);
   return bucket;
 }
 
 function rateIn(row: LimitRow): Rate {
   const [, capacityMilli, refillMilli, periodMs] = row;
-  if (refillMilli !== 0) return { capacityMilli, refillMilli, periodMs };
+  if (refillMilli !== 0 || Array.isArray(row.at(-1))) {
+    return { capacityMilli, refillMilli, periodMs };
+  }
   return { capacityMilli, refillMilli, periodMs, rule: ruleOf(String(row.at(-1))) };
+}
+
+function slotsIn([name, , , , ...stored]: LimitRow): SlotEntry[] {
+  const held = stored.at(-1);
+  if (!Array.isArray(held)) return [];
+  return held.map(([entry, milli]) => {
+    if (typeof entry !== "string" || !Number.isSafeInteger(milli) || milli <= 0) {
+      throw new Error(String(held));
+    }
+    return { limitName: name, entry, milli };
+  });
 }
 
 function decodeLimit(row: LimitRow, numbers: Numbers, at: number): void {
   const [name, capacityMilli, refillMilli, periodMs, ...stored] = row;
-  const count = refillMilli === 0 ? STRIDE + PERIOD_NUMBERS : STRIDE;
+  const areSlots = Array.isArray(stored.at(-1));
+  const count = refillMilli === 0 && !areSlots ? STRIDE + PERIOD_NUMBERS : STRIDE;
   const others = [...stored.slice(0, TOTALS), ...stored.slice(STRIDE, count)];
   const whole = [capacityMilli, refillMilli, periodMs, ...others];
   const isWhole = whole.every(Number.isSafeInteger) && stored.length >= count;

@@ -7,9 +7,8 @@
  * deleted, and when usage is read: consumption that is not in the snapshots yet is in the bucket.
  */
 
-import type { Rate } from "../../core/bucket.ts";
+import { hasSlots, type Rate } from "../../core/bucket.ts";
 import type { ClosedPeriod } from "../../records/usage/period-item.ts";
-import type { StoredState } from "../bucket-admin.ts";
 import type { LeftOver } from "../bucket-ttl.ts";
 import { kindOf, staleNames } from "../config-match.ts";
 import type { BucketConfig, Link, PeriodEnds, SeenPeriod } from "../leg.ts";
@@ -45,6 +44,7 @@ import {
   uncountedAt,
 } from "./limit-numbers.ts";
 import type { Terms } from "./ordinary-call.ts";
+import { movedSlots, NO_SLOTS, type SlotEntry } from "./slot-entries.ts";
 import type { PendingUsage } from "./usage-book.ts";
 import { hourOf, hourStartMs } from "./usage-hour.ts";
 
@@ -63,6 +63,8 @@ export class Bucket {
   events: number;
   readonly numbers: Numbers;
   paused: readonly PausedLimit[] = NONE_PAUSED;
+  /** The slots that are held, by limit and holder. */
+  slots: readonly SlotEntry[] = NO_SLOTS;
   /** Periods that this copy has closed, and that have no statement yet. */
   closed: readonly ClosedPeriod[] = NONE_CLOSED;
   /** The limits that ordinary calls go by, until the slow path writes the bucket again. */
@@ -104,6 +106,7 @@ export class Bucket {
     const { build, link, ttl, usageHour, events, numbers } = this;
     const copy = new Bucket(build, link, ttl, usageHour, events, numbers.slice());
     copy.paused = this.paused;
+    copy.slots = this.slots;
     return copy;
   }
 
@@ -183,7 +186,7 @@ export class Bucket {
 
   /** Whether its time is over: then it would be full again, and counts as removed. */
   isExpired(nowMs: number): boolean {
-    return this.ttl !== undefined && this.ttl * 1000 <= nowMs;
+    return this.ttl !== undefined && this.ttl * 1000 <= nowMs && this.slots.length === 0;
   }
 
   /** Returns the bucket with the limits of a config: balances stay, capped; new ones are full. */
@@ -226,6 +229,9 @@ export class Bucket {
     const isPaused = ({ name, rate }: PausedLimit) => kindOf(build.rateOf(name)) !== kindOf(rate);
     bucket.paused = paused.length === 0 ? NONE_PAUSED : paused.filter(isPaused);
     bucket.closed = this.closed;
+    bucket.slots = this.slots.filter(
+      (held) => kindOf(build.rateOf(held.limitName)) === "concurrency",
+    );
     return bucket;
   }
 
@@ -233,7 +239,7 @@ export class Bucket {
   #replaceKind(numbers: Numbers, at: number, rate: Rate, from: number, nowMs: number): void {
     const heldMilli = Math.max(0, this.balanceMilli(from, nowMs));
     const level = { tokensMilli: heldMilli, refilledAtMs: nowMs, remainder: 0 };
-    const isLess = !hasPeriods(rate) && heldMilli < rate.capacityMilli;
+    const isLess = kindOf(rate) === "rate" && heldMilli < rate.capacityMilli;
     if (isLess) setLevelAt(numbers, at, level);
     countAt(numbers, at, consumedAt(this.numbers, from));
   }
@@ -268,13 +274,14 @@ export class Bucket {
   /**
    * Consumes amounts that are aligned with the limits of a config, without a check; a negative one
    * is refunded. Under bypass they are only counted. `fromEndsMs`: the ends of the periods that
-   * were consumed in before.
+   * were consumed in before. `entry`: the one that slots are taken under, or given back from.
    */
   consume(
     config: BucketConfig,
     amountsMilli: readonly number[],
     nowMs: number,
     fromEndsMs?: PeriodEnds,
+    entry?: string,
   ): void {
     const { numbers, build } = this;
     config.limits.forEach(({ name }, index) => {
@@ -282,10 +289,30 @@ export class Bucket {
       const at = build.names.indexOf(name);
       if (at < 0 || amount === 0) return;
       const fromEndMs = fromEndsMs?.[index];
-      if (config.bypass === true) countAt(numbers, at, amount);
+      if (hasSlots(build.rates[at] as Rate)) this.#moveSlots(at, amount, nowMs, entry);
+      else if (config.bypass === true) countAt(numbers, at, amount);
       else if (amount < 0) refundAt(numbers, at, build.rates[at] as Rate, -amount, fromEndMs);
       else this.#consumeAt(at, amount, nowMs, fromEndMs);
     });
+  }
+
+  /** Takes slots, or gives them back; without an entry that has them it does nothing. */
+  #moveSlots(at: number, amount: number, nowMs: number, entry: string | undefined): void {
+    const { numbers, build } = this;
+    const rate = build.rates[at] as Rate;
+    const moved =
+      entry === undefined
+        ? undefined
+        : movedSlots(this.slots, build.names[at] as string, entry, amount);
+    if (moved === undefined) return;
+    this.slots = moved;
+    if (amount < 0) refundAt(numbers, at, rate, -amount);
+    else consumeAt(numbers, at, rate, heldAt(numbers, at, rate, nowMs), amount, nowMs);
+  }
+
+  /** Gives back the slots of an entry whose holder is dead. */
+  giveBack({ limitName, entry, milli }: SlotEntry): void {
+    this.#moveSlots(this.build.names.indexOf(limitName), -milli, 0, entry);
   }
 
   #consumeAt(at: number, amount: number, nowMs: number, fromEndMs: number | undefined): void {
@@ -300,10 +327,12 @@ export class Bucket {
 
   /** Returns what is left of every limit, by which a time to live is chosen. */
   left(nowMs: number): readonly LeftOver[] {
-    const left: LeftOver[] = this.build.rates.map((rate, at) => {
+    const left = this.build.rates.flatMap((rate, at): LeftOver[] => {
       const balanceMilli = this.balanceMilli(at, nowMs);
-      if (!hasPeriods(rate)) return { rate, balanceMilli };
-      return { rate, balanceMilli, endMs: periodAtPlace(this.numbers, at).endMs };
+      // A bucket stays while slots of it are held, whatever its time to live.
+      if (hasSlots(rate)) return [];
+      if (!hasPeriods(rate)) return [{ rate, balanceMilli }];
+      return [{ rate, balanceMilli, endMs: periodAtPlace(this.numbers, at).endMs }];
     });
     for (const { rate, level } of this.paused) {
       left.push({ rate, balanceMilli: level.tokensMilli, endMs: level.endMs });
@@ -354,30 +383,5 @@ export class Bucket {
   idleMs(nowMs: number): number {
     const times = this.build.names.map((_, at) => refilledAtMs(this.numbers, at));
     return nowMs - Math.max(0, ...times);
-  }
-
-  /** Returns its limits for lists. */
-  states(entityId: string, resource: string, nowMs: number): StoredState[] {
-    const { numbers } = this;
-    return this.build.names.map((limitName, at) => {
-      const rate = this.build.rates[at] as Rate;
-      const { capacityMilli, refillMilli, periodMs } = rate;
-      return {
-        entityId,
-        resource,
-        shard: 0,
-        shardCount: 1,
-        limitName,
-        capacityMilli,
-        refillMilli,
-        periodMs,
-        balanceMilli: this.balanceMilli(at, nowMs),
-        consumedMilli: consumedAt(numbers, at),
-        refilledAtMs: refilledAtMs(numbers, at),
-        ...(hasPeriods(rate)
-          ? { rule: rate.rule, period: seenPeriodAt(numbers, at, rate, nowMs) }
-          : {}),
-      };
-    });
   }
 }

@@ -1,7 +1,7 @@
 /** The buckets that a call would consume from, before it is decided. */
 
 import type { SeenBalances } from "../bucket-consumer.ts";
-import { effectiveLink, type Leg, type Link, sameLink } from "../leg.ts";
+import { effectiveLink, fits, type Leg, type Link, sameLink } from "../leg.ts";
 import type { Bucket } from "./bucket.ts";
 
 /** A leg of a consume before it is decided. */
@@ -25,6 +25,22 @@ export function changedLinks(
 ): readonly Link[] | undefined {
   const links = parts.map(({ leg, bucket }) => effectiveLink(bucket.link, leg.config.cascade));
   return parts.every(({ leg }, at) => sameLink(leg.link, links[at] as Link)) ? undefined : links;
+}
+
+/** Returns what the buckets of a call hold. */
+export function seenOf(drafts: readonly Draft[], nowMs: number): SeenBalances {
+  return seenIn(
+    drafts.map(({ bucket }) => bucket),
+    drafts.map(({ leg }) => leg),
+    nowMs,
+  );
+}
+
+/** Whether there is enough for all legs of a call. */
+export function areEnough(legs: readonly Leg[], { balancesMilli }: SeenBalances): boolean {
+  return legs.every(({ config, amountsMilli }, at) =>
+    fits(config, amountsMilli, balancesMilli[at] as readonly number[]),
+  );
 }
 
 /** Returns the balances and periods of buckets, aligned with the legs of a call. */

@@ -22,11 +22,13 @@ import type { RefundWarning } from "../bucket-warning.ts";
 import { appliesAnyway, matchConfig } from "../config-match.ts";
 import { LaterRefunds } from "../later-refunds.ts";
 import type { Adjustment, BucketConfig, Leg, LegOutcome, Link } from "../leg.ts";
-import { consumes, effectiveLink, fits, overdrawnOf, UNLINKED } from "../leg.ts";
+import { consumes, effectiveLink, overdrawnOf, UNLINKED } from "../leg.ts";
 import { Bucket } from "./bucket.ts";
+import { BucketLists } from "./bucket-lists.ts";
 import type { BucketId, BucketTable, OrdinaryTable } from "./bucket-table.ts";
-import { alive, changedLinks, type Draft, seenIn } from "./draft.ts";
-import { EmbeddedTransfer, resourcesIn } from "./embedded-transfer.ts";
+import { alive, areEnough, changedLinks, type Draft, seenIn, seenOf } from "./draft.ts";
+import { EmbeddedSlots, type SlotSource } from "./embedded-slots.ts";
+import { EmbeddedTransfer } from "./embedded-transfer.ts";
 import { SharedTerms } from "./ordinary-call.ts";
 import { operateRow } from "./row-operation.ts";
 import { UncountedRows } from "./uncounted-rows.ts";
@@ -42,12 +44,14 @@ export interface EmbeddedBucketStoreOptions {
   readonly random?: Random;
   /** The table of the store again, where it is in this process and decides ordinary calls. */
   readonly ordinaryTable?: OrdinaryTable;
+  /** The holder of the slots of this process; absent where the store holds none. */
+  readonly slots?: SlotSource;
 }
 
 export class EmbeddedBucketStore implements BucketStore {
   readonly embedded: boolean;
   readonly pythonStamps = undefined;
-  readonly holdsSlots = false;
+  readonly holdsSlots: boolean;
   readonly #table: BucketTable;
   readonly #ordinaryTable: OrdinaryTable | undefined;
   readonly #clock: Clock;
@@ -55,6 +59,8 @@ export class EmbeddedBucketStore implements BucketStore {
   readonly #later: LaterRefunds;
   readonly uncountedUsage: UncountedRows;
   readonly #closing = new AbortController();
+  readonly #slots: EmbeddedSlots | undefined;
+  readonly #lists: BucketLists;
   #relinks = 0;
   /** Only a table that decides ordinary calls has terms for them. */
   readonly #terms: SharedTerms | undefined;
@@ -64,7 +70,10 @@ export class EmbeddedBucketStore implements BucketStore {
     this.uncountedUsage = new UncountedRows(table, options.clock);
     this.#clock = options.clock;
     this.#ttlMultiplier = options.ttlMultiplier;
-    const { ordinaryTable, ttlMultiplier } = options;
+    const { ordinaryTable, ttlMultiplier, slots } = options;
+    this.#lists = new BucketLists(table, options.clock);
+    this.#slots = slots && new EmbeddedSlots(slots, table.items);
+    this.holdsSlots = slots !== undefined;
     this.#ordinaryTable = ordinaryTable;
     this.#terms = ordinaryTable && new SharedTerms(ttlMultiplier, ordinaryTable.isShared);
     this.embedded = ordinaryTable !== undefined;
@@ -109,8 +118,24 @@ export class EmbeddedBucketStore implements BucketStore {
   }
 
   consume(legs: readonly Leg[], options: ConsumeOptions = {}): Promise<ConsumeResult> {
-    const work = () => this.#consume(legs, options.known, this.#clock());
-    return this.#table.step(work, options.deadline?.timeoutMs, legs);
+    const holderId = this.#slots?.holderFor(legs, options.deadline?.timeoutMs);
+    if (!(holderId instanceof Promise)) return this.#consumeAs(holderId, legs, options);
+    return holderId.then((renewed) => this.#consumeAs(renewed, legs, options));
+  }
+
+  /** Consumes, with slots under a holder where the call takes some. */
+  #consumeAs(
+    holderId: string | undefined,
+    legs: readonly Leg[],
+    { known, deadline }: ConsumeOptions,
+  ): Promise<ConsumeResult> {
+    const work = () => this.#consume(legs, known, this.#clock(), holderId);
+    const done = this.#table.step(work, deadline?.timeoutMs, legs);
+    if (holderId === undefined) return done;
+    return done.then((result) => {
+      this.#slots?.granted(legs, result);
+      return result;
+    });
   }
 
   adjust(adjustment: Adjustment, options: AdjustOptions = {}): Promise<void> | undefined {
@@ -140,30 +165,15 @@ export class EmbeddedBucketStore implements BucketStore {
   }
 
   list(entityId: string, resource?: string): Promise<StoredState[]> {
-    return this.#table.peek(() => {
-      const now = this.#clock();
-      return this.#table
-        .ofEntity(entityId)
-        .filter((row) => resource === undefined || row.resource === resource)
-        .flatMap((row) => row.bucket.states(entityId, row.resource, now));
-    }, undefined);
+    return this.#lists.entity(entityId, resource);
   }
 
-  async *listResource(resource: string): AsyncGenerator<StoredState> {
-    let after: string | undefined;
-    for (;;) {
-      const from = after;
-      const rows = await this.#table.peek(() => this.#table.ofResource(resource, from), undefined);
-      if (rows.length === 0) return;
-      for (const { entityId, bucket } of rows) {
-        yield* bucket.states(entityId, resource, this.#clock());
-      }
-      after = rows.at(-1)?.entityId;
-    }
+  listResource(resource: string): AsyncGenerator<StoredState> {
+    return this.#lists.resource(resource);
   }
 
-  async *listAll(): AsyncGenerator<StoredState> {
-    for await (const resource of resourcesIn(this.#table)) yield* this.listResource(resource);
+  listAll(): AsyncGenerator<StoredState> {
+    return this.#lists.all();
   }
 
   reconfigure(entityId: string, resource: string, config: BucketConfig): Promise<void> {
@@ -217,6 +227,7 @@ export class EmbeddedBucketStore implements BucketStore {
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#later.idle();
+    await this.#slots?.close();
   }
 
   #tryAdjust(adjustment: Adjustment): boolean | Promise<boolean> {
@@ -227,19 +238,20 @@ export class EmbeddedBucketStore implements BucketStore {
     }
   }
 
-  #adjust(adjustment: Adjustment, options: AdjustOptions): Promise<void> {
-    const { entityId, resource, config, deltasMilli, acquires = 0, endsMs } = adjustment;
+  async #adjust(adjustment: Adjustment, options: AdjustOptions): Promise<void> {
+    const { entityId, resource, config, deltasMilli, acquires = 0, endsMs, entry } = adjustment;
     const work = () => {
       const now = this.#clock();
       const stored = this.#table.get(entityId, resource);
       const bucket = alive(stored, now) ?? this.#outlived(adjustment, stored, now);
       if (bucket === undefined) return;
       this.#countBefore(adjustment, stored, bucket, now);
-      bucket.consume(config, deltasMilli, now, endsMs);
+      bucket.consume(config, deltasMilli, now, endsMs, entry);
       bucket.events += acquires;
       this.#write(adjustment, bucket, config, now, false);
     };
-    return this.#table.step(work, options.deadline?.timeoutMs, [adjustment], options.token);
+    await this.#table.step(work, options.deadline?.timeoutMs, [adjustment], options.token);
+    this.#slots?.adjusted(adjustment);
   }
 
   /** Returns a full bucket in place of an expired one; `undefined` when nothing is consumed. */
@@ -288,8 +300,15 @@ export class EmbeddedBucketStore implements BucketStore {
     bucket.markCounted(hour);
   }
 
-  #consume(legs: readonly Leg[], known: KnownLimits | undefined, now: number): ConsumeResult {
+  #consume(
+    legs: readonly Leg[],
+    known: KnownLimits | undefined,
+    now: number,
+    holderId: string | undefined,
+  ): ConsumeResult {
     const drafts: Draft[] = [];
+    // The step has waited so long that others may take what it would hold: begin again.
+    if (holderId !== undefined && this.#slots?.isOver(now)) return { outcome: "outdated" };
     for (const leg of legs) {
       const draft = this.#draftOf(leg, now);
       if (draft === undefined) return { outcome: "outdated" };
@@ -297,21 +316,17 @@ export class EmbeddedBucketStore implements BucketStore {
     }
     const links = changedLinks(drafts);
     if (links !== undefined) return { outcome: "relinked", links };
-    const seen = seenIn(
-      drafts.map(({ bucket }) => bucket),
-      legs,
-      now,
-    );
-    const { balancesMilli, periods } = seen;
-    const isGranted = legs.every(({ config, amountsMilli }, at) =>
-      fits(config, amountsMilli, balancesMilli[at] as readonly number[]),
-    );
-    if (isGranted) {
-      return { outcome: "granted", legs: drafts.map((draft) => this.#grant(draft, known, now)) };
+    let seen = seenOf(drafts, now);
+    const isReclaimed = !areEnough(legs, seen) && this.#slots?.reclaim(drafts, now) === true;
+    if (isReclaimed) seen = seenOf(drafts, now);
+    if (areEnough(legs, seen)) {
+      const grant = (draft: Draft) => this.#grant(draft, known, now, holderId);
+      return { outcome: "granted", legs: drafts.map(grant) };
     }
+    const { balancesMilli, periods } = seen;
     for (const { leg, stored, bucket, isNew } of drafts) {
-      if (stored === undefined || stored === bucket || isNew) continue;
-      if (!appliesAnyway(stored.build, leg.config)) continue;
+      if (stored === undefined || isNew || (stored === bucket && !isReclaimed)) continue;
+      if (stored !== bucket && !appliesAnyway(stored.build, leg.config)) continue;
       this.#countBefore(leg, stored, bucket, now);
       this.#write(leg, bucket, leg.config, now, false);
     }
@@ -334,13 +349,16 @@ export class EmbeddedBucketStore implements BucketStore {
   }
 
   #grant(
-    { leg, stored, bucket, isNew }: Draft,
+    draft: Draft,
     known: KnownLimits | undefined,
     now: number,
+    holderId: string | undefined,
   ): LegOutcome {
+    const { leg, stored, bucket, isNew } = draft;
     const { entityId, resource, config, amountsMilli } = leg;
     this.#countBefore(leg, stored, bucket, now);
-    bucket.consume(config, amountsMilli, now);
+    const entry = this.#slots?.entryFor(draft, holderId);
+    bucket.consume(config, amountsMilli, now, undefined, entry);
     if (consumes(amountsMilli)) bucket.events += 1;
     this.#write(leg, bucket, config, now, isNew, known);
     const balancesMilli = bucket.balancesOf(config, now);
@@ -351,7 +369,9 @@ export class EmbeddedBucketStore implements BucketStore {
     }
     const link = effectiveLink(bucket.link, config.cascade);
     const periods = bucket.periodsOf(config, now);
-    return { parts: [{ shard: 0, amountsMilli }], link, balancesMilli, periods };
+    const part =
+      entry === undefined ? { shard: 0, amountsMilli } : { shard: 0, amountsMilli, entry };
+    return { parts: [part], link, balancesMilli, periods };
   }
 
   #write(

@@ -1,6 +1,6 @@
 /** Moves whole buckets in and out of the rows of an embedded store. */
 
-import type { Rate } from "../../core/bucket.ts";
+import { fullLevel, hasSlots, type Rate } from "../../core/bucket.ts";
 import type { BucketName } from "../../records/keys.ts";
 import { type BucketTransfer, inOrder, type WholeBucket } from "../bucket-transfer.ts";
 import { hasPeriods } from "../periods.ts";
@@ -99,6 +99,8 @@ function wholeOf(name: BucketName, bucket: Bucket, atMs: number): WholeBucket {
     const rate = build.rates[at] as Rate;
     const level = levelAt(numbers, at);
     const known = { name: limit, rate, consumedMilli: consumedAt(numbers, at) };
+    // Leases end on the store that they were granted on.
+    if (hasSlots(rate)) return { ...known, level: fullLevel(rate, level.refilledAtMs) };
     // Nothing accrues in a period: its end is in the place of the remainder.
     return hasPeriods(rate)
       ? { ...known, level: { ...level, remainder: 0 }, period: periodAtPlace(numbers, at) }

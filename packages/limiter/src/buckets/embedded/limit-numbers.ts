@@ -4,7 +4,7 @@
  *
  * The fast path and the slow path call the same functions, so they cannot differ. The kind of a
  * limit is a case here, and nowhere else in this folder: a limit refills evenly, or it has periods,
- * and then `buckets/periods.ts` decides.
+ * and then `buckets/periods.ts` decides, or it has slots, of which none come back by themselves.
  */
 
 import {
@@ -12,6 +12,7 @@ import {
   DEBT_MILLI_MAX,
   forceTake,
   fullLevel,
+  hasSlots,
   type Level,
   type Rate,
   refill,
@@ -110,9 +111,7 @@ export function isOrdinaryAt(
   nowMs: number,
 ): boolean {
   const place = at * STRIDE;
-  if (hasPeriods(rate) && amount > 0 && nowMs >= (numbers[place + END] as number)) {
-    return false;
-  }
+  if (hasPeriods(rate) && amount > 0 && nowMs >= (numbers[place + END] as number)) return false;
   return (
     nowMs >= (numbers[place + REFILLED_AT] as number) &&
     (numbers[place + TOKENS] as number) >= 0 &&
@@ -140,7 +139,7 @@ export function consumeAt(
   nowMs: number,
 ): void {
   const place = at * STRIDE;
-  countAt(numbers, at, amount);
+  if (!hasSlots(rate)) countAt(numbers, at, amount);
   if (hasPeriods(rate)) {
     consumeInPeriod(numbers, place, rate, amount, nowMs);
     return;
@@ -168,7 +167,7 @@ export function refundAt(
   amount: number,
   fromEndMs?: number,
 ): void {
-  countAt(numbers, at, -amount);
+  if (!hasSlots(rate)) countAt(numbers, at, -amount);
   const place = at * STRIDE;
   if (hasPeriods(rate)) {
     const level = periodOf(numbers, place);
@@ -191,6 +190,7 @@ export function addTokens(
 ): number {
   const held = heldAt(numbers, at, rate, nowMs);
   const place = at * STRIDE;
+  if (hasSlots(rate)) return 0;
   if (hasPeriods(rate)) return addToPeriod(numbers, place, rate, amount, nowMs) - held;
   const added = Math.max(0, Math.min(amount, rate.capacityMilli - held));
   numbers[place] = (numbers[place] as number) + added;
@@ -220,6 +220,11 @@ export function changeRate(
 ): void {
   if (hasPeriods(after)) {
     changeAllowance(numbers, at * STRIDE, before, after, nowMs);
+    return;
+  }
+  if (hasSlots(after)) {
+    // What is held stays held, so fewer slots may leave less than none.
+    refundAt(numbers, at, after, after.capacityMilli - before.capacityMilli);
     return;
   }
   const level = refill(levelOf(numbers, at * STRIDE), before, nowMs);

@@ -13,7 +13,7 @@
  *    name without a limit end it for this call: `undefined`, with nothing done.
  */
 
-import type { Rate } from "../../core/bucket.ts";
+import { hasSlots, type Rate } from "../../core/bucket.ts";
 import { isLiteral, TOKENS_MAX } from "../../domain/check.ts";
 import type { Limit } from "../../domain/limit.ts";
 import { ANCESTORS_MAX } from "../../records/entities/ancestry.ts";
@@ -58,6 +58,8 @@ function termsOf(
   if (isSpecial(config) || softNames(config) !== undefined || isWatched({ config }))
     return undefined;
   const rates = limits.map(({ rate }) => rate);
+  // Slots have a holder, which is written with them.
+  if (rates.some(hasSlots)) return undefined;
   return {
     config,
     given: source === "override" ? limits : undefined,

@@ -28,6 +28,8 @@ const WRITES_PER_SWEEP = 64;
 const SWEPT = 128;
 const CONSUMES_PER_SWEEP = 1024;
 const CACHED_MAX = 20_000;
+/** Expired rows of which slots are held are visited again after this time. */
+const HELD_SECONDS = 3600;
 
 const SQL = {
   get: "SELECT state, ttl FROM buckets WHERE namespace = ? AND entity = ? AND resource = ?",
@@ -35,6 +37,7 @@ const SQL = {
     ON CONFLICT (namespace, entity, resource) DO UPDATE SET state = excluded.state, ttl = excluded.ttl`,
   // Leaves the index on ttl alone, which most writes do not change.
   setState: "UPDATE buckets SET state = ? WHERE namespace = ? AND entity = ? AND resource = ?",
+  setTtl: "UPDATE buckets SET ttl = ? WHERE namespace = ? AND entity = ? AND resource = ?",
   /** Replaces a row only if it is unchanged since it was read. */
   swap: `UPDATE buckets SET state = ?
     WHERE namespace = ? AND entity = ? AND resource = ? AND state = ?`,
@@ -315,6 +318,11 @@ export class SqliteBucketTable implements OrdinaryTable {
       const entityId = String(row.entity);
       const resource = String(row.resource);
       const [listed] = this.#listed(row, entityId, resource);
+      if (listed !== undefined && listed.bucket.slots.length > 0) {
+        const later = Math.floor(nowMs / 1000) + HELD_SECONDS;
+        this.#database.prepare(SQL.setTtl).run(later, namespaceId, entityId, resource);
+        continue;
+      }
       const usage = listed?.bucket.lastUsage(nowMs);
       if (usage !== undefined) this.#countUsage({ namespaceId, entityId, resource }, usage);
       this.#database.prepare(SQL.delete).run(namespaceId, entityId, resource);

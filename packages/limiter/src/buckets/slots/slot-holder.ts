@@ -4,9 +4,10 @@
  * given its slots away by then, and a holder that is dead must stay dead.
  */
 
+import type { ProcessMark } from "../../base/process-mark.ts";
 import { type Random, randomToken } from "../../base/random.ts";
 import type { Clock, Timer } from "../../base/time.ts";
-import type { HolderRecord, HolderRecords, ProcessMark } from "../../records/holders.ts";
+import type { HolderRecord, HolderRecords } from "../../records/holders.ts";
 
 /** How long a process keeps its slots without a sign of life. */
 export interface HolderTimes {
@@ -20,6 +21,12 @@ export interface HolderTimes {
 export const LOCAL_HOLDERS: HolderTimes = { expiryMs: 15_000, graceMs: 0 };
 /** Times of a store behind a network. */
 export const REMOTE_HOLDERS: HolderTimes = { expiryMs: 60_000, graceMs: 6000 };
+
+/** Returns the times of a store, with the expiry that was asked for. */
+export function holderTimes(times: HolderTimes, expirySeconds: number | undefined): HolderTimes {
+  if (expirySeconds === undefined) return times;
+  return { expiryMs: Math.ceil(expirySeconds * 1000), graceMs: times.graceMs };
+}
 
 /** A record is renewed this many times before it would be over. */
 const BEATS = 3;

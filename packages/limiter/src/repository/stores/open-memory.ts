@@ -3,6 +3,7 @@
 import { processRandom } from "../../base/random.ts";
 import { EmbeddedBucketStore } from "../../buckets/embedded/embedded-bucket-store.ts";
 import { MemoryBucketTable } from "../../buckets/embedded/memory-table.ts";
+import { onlyHolder } from "../../buckets/embedded/slot-sources.ts";
 import { MemoryItemStore } from "../../storage/memory/item-store.ts";
 import { adapterOptions, type Backend } from "../backend.ts";
 import type { OpenOptions } from "../options.ts";
@@ -37,6 +38,7 @@ export async function openMemory(_location: StoreLocation, options: OpenOptions)
         clock,
         random,
         ordinaryTable: table,
+        slots: onlyHolder(),
         ...bucketOptions,
       });
     },

@@ -1,7 +1,12 @@
 /** Opens `sqlite:<file>`. Loaded when a file is first opened. */
 
+import { ownProcess } from "../../base/process-mark.ts";
+import { systemTimer } from "../../base/time.ts";
 import { EmbeddedBucketStore } from "../../buckets/embedded/embedded-bucket-store.ts";
+import { holderAmong } from "../../buckets/embedded/slot-sources.ts";
 import { SqliteBucketTable } from "../../buckets/embedded/sqlite-table.ts";
+import { holderTimes, LOCAL_HOLDERS, SlotHolder } from "../../buckets/slots/slot-holder.ts";
+import { HolderRecords } from "../../records/holders.ts";
 import { openSqlite } from "../../storage/sqlite/connection.ts";
 import { Housekeeping } from "../../storage/sqlite/housekeeping.ts";
 import { ItemRows } from "../../storage/sqlite/item-rows.ts";
@@ -20,6 +25,13 @@ export async function openFile({ path }: FileLocation, options: OpenOptions): Pr
   const rows = new ItemRows(database);
   const items = sqliteSnapshots(rows, new Housekeeping(database, rows), clock);
   const countUsage = usageCounter(items, options.usage, DURABLE_USAGE);
+  const own = ownProcess();
+  const holder = new SlotHolder({
+    ...{ clock, random, process: own },
+    records: new HolderRecords(store),
+    timer: options.timer ?? systemTimer,
+    times: holderTimes(LOCAL_HOLDERS, options.slotExpirySeconds),
+  });
   return {
     name: path,
     database: { system: sqlite.name },
@@ -30,10 +42,12 @@ export async function openFile({ path }: FileLocation, options: OpenOptions): Pr
       const records = recordsIn((key) => rows.read(key)?.item, namespaceId);
       const place = { database, namespaceId, clock, countUsage, items };
       const table = new SqliteBucketTable({ ...place, ...records });
+      holder.onLost(bucketOptions.onWarning);
       return new EmbeddedBucketStore(table, {
         clock,
         random,
         ordinaryTable: table,
+        slots: holderAmong(holder, own),
         ...bucketOptions,
       });
     },

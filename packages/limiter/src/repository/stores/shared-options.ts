@@ -32,6 +32,12 @@ export const SHARED_OPTIONS = {
     default: 2000,
     doc: "when a store that does not answer counts as unavailable, retries included",
   },
+  slotExpirySeconds: {
+    check: number(1, 3600),
+    doc:
+      "how long a process keeps its slots without a sign of life; 15 on SQLite and 60 on a " +
+      "server when absent",
+  },
   clock: { check: FUNCTION, doc: "epoch milliseconds, for tests and simulation" },
   random: { check: FUNCTION, doc: "numbers from 0 to below 1, for tests and simulation" },
   timer: { check: OBJECT, doc: "deadlines and waiting, for simulation" },

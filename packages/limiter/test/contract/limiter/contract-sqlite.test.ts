@@ -4,4 +4,4 @@ import { limiterContract } from "@zae-limiter/testing/limiter-contract/contract.
 import * as vitest from "vitest";
 import { openFile } from "./limiter-stores.ts";
 
-limiterContract(vitest, "sqlite", openFile);
+limiterContract(vitest, "sqlite", openFile, { slots: true });

@@ -9,6 +9,6 @@ import { limiterContract } from "@zae-limiter/testing/limiter-contract/contract.
 import * as vitest from "vitest";
 import { openItems, openMemory } from "./limiter-stores.ts";
 
-limiterContract(vitest, "memory", openMemory);
+limiterContract(vitest, "memory", openMemory, { slots: true });
 limiterContract(vitest, "a custom store", () => openItems(Repository.over));
 limiterContract(vitest, "items in memory", () => openItems(overTable));

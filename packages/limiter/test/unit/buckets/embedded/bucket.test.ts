@@ -138,14 +138,3 @@ test("a time to live is chosen by what is left of every limit", () => {
   const limit = limitWith(-4000);
   expect(bucketWith([limit]).left(NOW)).toEqual([{ rate: limit.rate, balanceMilli: -4000 }]);
 });
-
-test("a list shows each limit with its balance, which is never above the capacity", () => {
-  const limits = [limitWith(9000, { consumedMilli: 2n ** 60n }), limitWith(-1, { name: "b" })];
-  expect(bucketWith(limits).states("e", "r", NOW + 3_600_000)).toEqual(
-    ["a", "b"].map((limitName, at) => ({
-      ...{ entityId: "e", resource: "r", shard: 0, shardCount: 1, limitName },
-      ...{ capacityMilli: 10_000, refillMilli: 10_000, periodMs: 60_000 },
-      ...{ balanceMilli: 10_000, consumedMilli: [2n ** 60n, 0][at], refilledAtMs: NOW },
-    })),
-  );
-});
