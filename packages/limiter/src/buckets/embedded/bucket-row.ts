@@ -1,6 +1,6 @@
 /** A bucket as text in one column or attribute: a short array, as every acquire writes it. */
 
-import type { Rate } from "../../core/bucket.ts";
+import { hasSlots, type Rate } from "../../core/bucket.ts";
 import type { PeriodRule } from "../../core/period-rule.ts";
 import { DamagedRecordError } from "../../domain/errors/errors.ts";
 import type { LimitSource } from "../leg.ts";
@@ -57,24 +57,29 @@ type SlotRow = [entry: string, milli: number];
 
 /** Returns the text of a row. Two texts of one bucket are the same to the byte. */
 export function encodeRow(bucket: Bucket): string {
-  const { build, link, usageHour, events, numbers, paused, slots } = bucket;
+  const { build, link, usageHour, events, numbers, paused } = bucket;
   const { version, source, names, rates } = build;
   const parent = link.parentId === undefined ? "null" : JSON.stringify(link.parentId);
   let text = `[${version},"${source}",${link.cascade ? 1 : 0},${parent},[`;
   for (let at = 0; at < names.length; at += 1) {
-    const { capacityMilli, refillMilli, periodMs, rule } = rates[at] as Rate;
+    const { capacityMilli, refillMilli, periodMs } = rates[at] as Rate;
     text += `${at === 0 ? "" : ","}["${names[at]}",${capacityMilli},${refillMilli},${periodMs}`;
     for (let place = at * STRIDE; place < (at + 1) * STRIDE; place += 1) {
       const number = numbers[place] as number | bigint;
       text += typeof number === "bigint" ? `,"${number}"` : `,${number}`;
     }
-    if (rule !== undefined) text += `,${periodText(numbers, at)},"${ruleText(rule)}"`;
-    if (refillMilli === 0 && rule === undefined) text += slotsText(slots, names[at] as string);
-    text += "]";
+    text += `${kindText(bucket, at)}]`;
   }
   text = `${text}],${usageHour},${events}`;
   for (const limit of paused) text += `,${JSON.stringify(pausedRow(limit))}`;
   return `${text}]`;
+}
+
+/** Returns what the row of a limit has besides its numbers, by its kind. */
+function kindText({ build, numbers, slots }: Bucket, at: number): string {
+  const rate = build.rates[at] as Rate;
+  if (rate.rule !== undefined) return `,${periodText(numbers, at)},"${ruleText(rate.rule)}"`;
+  return hasSlots(rate) ? slotsText(slots, build.names[at] as string) : "";
 }
 
 /** Returns the entries of a limit, `,[["p7x2k9.4",2]]`, in milli-slots. */

@@ -1,6 +1,7 @@
 /** The buckets that a call would consume from, before it is decided. */
 
 import type { SeenBalances } from "../bucket-consumer.ts";
+import { appliesAnyway } from "../config-match.ts";
 import { effectiveLink, fits, type Leg, type Link, sameLink } from "../leg.ts";
 import type { Bucket } from "./bucket.ts";
 
@@ -25,6 +26,12 @@ export function changedLinks(
 ): readonly Link[] | undefined {
   const links = parts.map(({ leg, bucket }) => effectiveLink(bucket.link, leg.config.cascade));
   return parts.every(({ leg }, at) => sameLink(leg.link, links[at] as Link)) ? undefined : links;
+}
+
+/** Whether a refused call changes a bucket all the same. `isReclaimed`: it gave back slots. */
+export function changes({ leg, stored, bucket, isNew }: Draft, isReclaimed: boolean): boolean {
+  if (stored === undefined || isNew) return false;
+  return stored === bucket ? isReclaimed : appliesAnyway(stored.build, leg.config);
 }
 
 /** Returns what the buckets of a call hold. */

@@ -19,14 +19,14 @@ import type {
 import type { BucketStore } from "../bucket-store.ts";
 import { bucketTtl } from "../bucket-ttl.ts";
 import type { RefundWarning } from "../bucket-warning.ts";
-import { appliesAnyway, matchConfig } from "../config-match.ts";
+import { matchConfig } from "../config-match.ts";
 import { LaterRefunds } from "../later-refunds.ts";
 import type { Adjustment, BucketConfig, Leg, LegOutcome, Link } from "../leg.ts";
 import { consumes, effectiveLink, overdrawnOf, UNLINKED } from "../leg.ts";
 import { Bucket } from "./bucket.ts";
 import { BucketLists } from "./bucket-lists.ts";
 import type { BucketId, BucketTable, OrdinaryTable } from "./bucket-table.ts";
-import { alive, areEnough, changedLinks, type Draft, seenIn, seenOf } from "./draft.ts";
+import { alive, areEnough, changedLinks, changes, type Draft, seenIn, seenOf } from "./draft.ts";
 import { EmbeddedSlots, type SlotSource } from "./embedded-slots.ts";
 import { EmbeddedTransfer } from "./embedded-transfer.ts";
 import { SharedTerms } from "./ordinary-call.ts";
@@ -324,9 +324,7 @@ export class EmbeddedBucketStore implements BucketStore {
       return { outcome: "granted", legs: drafts.map(grant) };
     }
     const { balancesMilli, periods } = seen;
-    for (const { leg, stored, bucket, isNew } of drafts) {
-      if (stored === undefined || isNew || (stored === bucket && !isReclaimed)) continue;
-      if (stored !== bucket && !appliesAnyway(stored.build, leg.config)) continue;
+    for (const { leg, stored, bucket } of drafts.filter((draft) => changes(draft, isReclaimed))) {
       this.#countBefore(leg, stored, bucket, now);
       this.#write(leg, bucket, leg.config, now, false);
     }
