@@ -53,6 +53,7 @@ const FORMER_FAULTS: readonly [number, WorldName, string, number?][] = [
   [3_100_527, "operated", "a bypass that came with a smaller capacity"],
   [15, "quotas", "an answer that came after the reset", 0.25],
   [88, "zones", "a consume from shards in different periods", 0.25],
+  [100_101, "zones", "a state from before a merge that refused", 0.25],
 ];
 
 /** Draws the parameters of a seed, and makes the run short. */

@@ -195,6 +195,28 @@ function walked(clock: OffsetAt, localMs: number): number {
   for (let ms = localMs - 20 * HOUR; ; ms += 15 * 60_000) if (ms + clock(ms) >= localMs) return ms;
 }
 
+const YEAR = 365 * DAY;
+
+/**
+ * Walks a clock by minutes, and lists the instants at which it shows a time of the day, or a later
+ * one, for the first time that day. Clocks have not been set by parts of a minute since 1972.
+ */
+function walkedEdges(clock: OffsetAt, timeMs: number, fromMs: number, toMs: number): number[] {
+  const edges: number[] = [];
+  const boundaryOf = (shownMs: number) => Math.floor((shownMs - timeMs) / DAY);
+  let latest = boundaryOf(fromMs + clock(fromMs));
+  for (let hour = fromMs; hour < toMs; hour += HOUR) {
+    const [offset, next] = [clock(hour), clock(hour + HOUR)];
+    for (let ms = hour; ms < hour + HOUR; ms += 60_000) {
+      // The clock is asked every minute in the hours in which it is set.
+      const day = boundaryOf(ms + (offset === next ? offset : clock(ms)));
+      if (day > latest) edges.push(ms);
+      latest = Math.max(latest, day);
+    }
+  }
+  return edges;
+}
+
 describe("all zones have periods without gaps", () => {
   const zones = fc.constantFrom(...SAMPLE);
   property(
@@ -242,6 +264,24 @@ describeUnless(NIGHTLY_ONLY)("every zone of this Node", () => {
         expect(startMs <= at && at < endMs && endMs - startMs < 49 * HOUR).toBe(true);
         at = endMs;
       }
+    }
+  });
+
+  test("every edge of a year is the first instant at which a walk finds the boundary", {
+    timeout: 600_000,
+  }, () => {
+    const years = [1975, 1994, 2008, 2011, 2018, 2026];
+    for (const [index, zone] of zones.entries()) {
+      const clock = localClock(zone);
+      const [rule, periods] = [quota(`day ${zone}@0${index % 4}:30`), new Periods()];
+      const since = Date.UTC(years[index % years.length] ?? 2026, 0, 3);
+      const boundaries = walkedEdges(clock, ((index % 4) * 60 + 30) * 60_000, since, since + YEAR);
+      const found: number[] = [];
+      for (let at = periods.at(rule, since).endMs; at < since + YEAR; ) {
+        found.push(at);
+        at = periods.at(rule, at).endMs;
+      }
+      expect(found, zone).toEqual(boundaries);
     }
   });
 });

@@ -227,9 +227,11 @@ export class BucketStates {
     if (first.bucket === undefined) return { shards: [], sumsMilli: fullBalances(config) };
     const shards: (readonly number[])[] = [];
     const sumsMilli = config.limits.map(() => 0);
-    for (let shard = 0; shard < first.bucket.shardCount; shard += 1) {
+    const { shardCount } = first.bucket;
+    for (let shard = 0; shard < shardCount; shard += 1) {
       const state = shard === 0 ? first : this.of(name, shard);
-      const balancesMilli = this.#knownOf(name, config, shard, state, nowMs, withinMs);
+      const seen = { state, shard, shardCount };
+      const balancesMilli = this.#knownOf(name, config, seen, nowMs, withinMs);
       if (balancesMilli === undefined) return undefined;
       if (balancesMilli.length > 0) shards.push(balancesMilli);
       add(sumsMilli, balancesMilli);
@@ -241,15 +243,22 @@ export class BucketStates {
   #knownOf(
     name: BucketName,
     config: BucketConfig,
-    shard: number,
-    state: CachedState | undefined,
+    {
+      state,
+      shard,
+      shardCount,
+    }: { state: CachedState | undefined; shard: number; shardCount: number },
     nowMs: number,
     withinMs: number,
   ): readonly number[] | undefined {
     // A missing shard may have been created by a split that its origin has shown since.
     if (state?.bucket === undefined) return this.#isUnborn(name, shard) ? [] : undefined;
-    if (!isRecent(state, nowMs, withinMs)) return undefined;
-    const found = evaluate(state.bucket, config, this.#context(nowMs));
+    // One that counts more shards has taken another one in since, and holds more than it says.
+    if (!isRecent(state, nowMs, withinMs) || state.bucket.shardCount > shardCount) {
+      return undefined;
+    }
+    const context = { nowMs, rules: this.#rules, trustFull: () => true };
+    const found = evaluate(state.bucket, config, context);
     // A shard with new limits to apply does not refuse: the call applies them.
     return found?.limitsOnly === undefined ? found?.balancesMilli : undefined;
   }
@@ -350,10 +359,6 @@ export class BucketStates {
     if (shard === 0) return false;
     const origin = this.of(name, originOf(shard));
     return origin?.bucket !== undefined && origin.bucket.shardCount <= countBefore(shard);
-  }
-
-  #context(nowMs: number) {
-    return { nowMs, rules: this.#rules, trustFull: () => true };
   }
 }
 

@@ -57,6 +57,11 @@ describe("known balances", () => {
     ["the states are a second old", [shardAt(0, 1, 1)], 1000],
     ["the clock went back", [shardAt(0, 1, 1)], -1],
     [
+      "a shard was shown before another one was merged into it",
+      [shardAt(0, 1, 2), shardAt(1, 1, 4)],
+      0,
+    ],
+    [
       "newer limits wait to be brought",
       [shardAt(0, 1, 1, { configVersion: 0, limits: new Map() })],
       0,
