@@ -3,8 +3,10 @@
 import type { LimitOfShard, QuotaOfShard, ShardImage } from "./bucket-image.ts";
 import { shareRate } from "./share.ts";
 
-/** No call takes longer. */
-const KEPT_MS = 15_000;
+/** For so long a spent quota may refuse without a request. */
+const KNOWN_SPENT_MS = 30_000;
+/** That time, and no call takes longer than the rest. */
+const KEPT_MS = 45_000;
 
 /** The balance of a shard as a function of time. */
 type LevelAt = (nowMs: number) => number;
@@ -34,6 +36,8 @@ export function periodLevelOf(
 export class PeriodHistory {
   readonly #capacity: number;
   #entries: Entry[] = [];
+  /** The ends that each shard has had, in the order of their writes. */
+  readonly #ends = new Map<number, number[]>();
 
   /** It begins full. */
   constructor(capacityMilli: number, nowMs: number) {
@@ -47,6 +51,30 @@ export class PeriodHistory {
     if (this.#entries.length % 1024 === 0) {
       this.#entries = this.#entries.filter(({ atMs }) => nowMs - atMs < KEPT_MS);
     }
+  }
+
+  /** Records the end of the period of a shard. */
+  show(shard: number, endMs: number): void {
+    const ends = this.#ends.get(shard) ?? [];
+    if (ends.at(-1) !== endMs) this.#ends.set(shard, [...ends.slice(-8), endMs]);
+  }
+
+  /** Removes a shard that was merged into another one. */
+  drop(shard: number): void {
+    this.#ends.delete(shard);
+  }
+
+  /**
+   * Returns since when the knowledge of a process may be that refuses at `ms`: a spent quota is
+   * known for half a minute, and never beyond the end of its period.
+   */
+  knownSinceMs(ms: number, skewMs: number): number {
+    let sinceMs = ms;
+    for (const ends of this.#ends.values()) {
+      const passed = ends.filter((endMs) => endMs + skewMs <= ms);
+      sinceMs = Math.min(sinceMs, passed.at(-1) ?? Number.NEGATIVE_INFINITY);
+    }
+    return Math.max(ms - KNOWN_SPENT_MS - skewMs, sinceMs);
   }
 
   hasChangedSince(fromMs: number): boolean {

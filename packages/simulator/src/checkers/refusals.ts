@@ -98,6 +98,16 @@ class Followed {
       quota === undefined ? levelOf(limit, image) : periodLevelOf(limit, quota, image, skewMs);
     this.#levels.set(image.shard, level);
     if (merged !== undefined) this.#levels.delete(merged.image.shard);
+    if (!(this.history instanceof PeriodHistory)) return;
+    this.history.show(image.shard, quota?.endMs ?? 0);
+    if (merged !== undefined) this.history.drop(merged.image.shard);
+  }
+
+  /** Returns since when a process may have known what it refuses by at a time. */
+  knownSinceMs(ms: number, skewMs: number): number {
+    const recentMs = ms - KNOWLEDGE_MS - skewMs;
+    if (!(this.history instanceof PeriodHistory)) return recentMs;
+    return Math.min(recentMs, this.history.knownSinceMs(ms, skewMs));
   }
 
   /** Returns the lowest balance in a time. */
@@ -270,7 +280,7 @@ export class Refusals {
     const followed = this.#followed.get(id);
     if (followed === undefined) return undefined;
     // A process whose clock is behind sees the bucket as it was by the clocks of the others.
-    const fromMs = sinceMs - KNOWLEDGE_MS - this.#skewMs;
+    const fromMs = followed.knownSinceMs(sinceMs, this.#skewMs);
     if (!followed.isJudgedFrom(fromMs)) return undefined;
     const capacity = Math.min(followed.limit.capacity, capacityMilli);
     if (amountMilli > capacity) return -1;
