@@ -138,12 +138,12 @@ export class RateLimiter<Names extends string = string> {
   /** Begins to limit: from here on the limiter is as if its store had answered at once. */
   #begin(repository: Repository): void {
     const internals = repository[INTERNALS];
-    const { timer, records } = internals;
+    const { timer, records, buckets, clock } = internals;
     const { events, onWarning } = this.#options;
     this.#repository = repository;
     this.#leave = listen(internals, events, onWarning);
     this.#announcer.reached(records.namespaceId);
-    this.#queues = WaitingQueues.of(internals.buckets, internals.clock, timer);
+    this.#queues = WaitingQueues.of(buckets, clock, timer, records.random);
     this.#acquirer = new Acquirer(internals, this.#options, this.#announcer, this.#queues);
     const late = this.#late;
     this.#late = undefined;

@@ -92,6 +92,7 @@ export class QueueState {
           requested: request.amounts.get(status.limitName) ?? 0,
           ahead: ahead.get(status.limitName) ?? 0,
           elapsedMs,
+          nowMs,
           refunded: known.refunded.get(`${bucketId(status)} ${status.limitName}`) ?? 0,
         }),
       ),
@@ -122,6 +123,7 @@ interface PlaceInLine {
   readonly ahead: number;
   /** Milliseconds since the store reported the status. */
   readonly elapsedMs: number;
+  readonly nowMs: number;
   /** Tokens this process has refunded since then. */
   readonly refunded: number;
 }
@@ -135,7 +137,7 @@ function statusBehind(status: LimitStatus, place: PlaceInLine): LimitStatus {
   const isGate = !limit.soft && status.bypassed !== true;
   const exceeded = isGate && requested > 0 && missingMilli > 0;
   const waitMs =
-    requested > limit.capacity ? Number.POSITIVE_INFINITY : retryAfterMs(missingMilli, limit.rate);
+    requested > limit.capacity ? Number.POSITIVE_INFINITY : waitOf(status, missingMilli, place);
   const available = floorDiv(balanceMilli, 1000);
   return {
     ...status,
@@ -143,14 +145,36 @@ function statusBehind(status: LimitStatus, place: PlaceInLine): LimitStatus {
     requested,
     exceeded,
     retryAfterSeconds: exceeded ? waitMs / 1000 : 0,
-    fullAfterSeconds: secondsUntilFull(balanceMilli, limit.rate),
+    fullAfterSeconds:
+      status.resetsAtMs === undefined
+        ? secondsUntilFull(balanceMilli, limit.rate)
+        : Math.max(0, status.resetsAtMs - place.nowMs) / 1000,
     deficit: Math.max(0, requested - available),
   };
 }
 
+/**
+ * Returns the time until what is missing is there: until it accrues, or until the period ends. It
+ * may take more periods than one; the requests ahead may also leave before.
+ */
+function waitOf(status: LimitStatus, missingMilli: number, { nowMs }: PlaceInLine): number {
+  const { resetsAtMs, periodStartMs, limit } = status;
+  if (resetsAtMs === undefined || periodStartMs === undefined) {
+    return retryAfterMs(missingMilli, limit.rate);
+  }
+  const isOver = nowMs >= resetsAtMs;
+  const endMs = isOver ? nowMs + resetsAtMs - periodStartMs : resetsAtMs;
+  return missingMilli <= 0 ? 0 : endMs - nowMs + 1;
+}
+
 /** Returns the balance now; where the status was rounded, the highest it may have been. */
-function balanceNow(status: LimitStatus, { elapsedMs, refunded }: PlaceInLine): number {
+function balanceNow(status: LimitStatus, place: PlaceInLine): number {
+  const { elapsedMs, refunded, nowMs } = place;
   const { rate } = status.limit;
+  if (status.resetsAtMs !== undefined) {
+    if (nowMs >= status.resetsAtMs) return rate.capacityMilli;
+    return (status.available + refunded) * 1000 + 999;
+  }
   const accrued = accruedMilli(rate, elapsedMs, 0);
   const seen =
     Number.isFinite(status.retryAfterSeconds) && status.exceeded

@@ -4,6 +4,7 @@
  * have enough for them too. Small requests therefore cannot starve a large one ahead of them.
  */
 
+import { type Random, systemRandom } from "../../base/random.ts";
 import type { Clock, Deadline, Timer } from "../../base/time.ts";
 import { onAdded } from "../../buckets/added-tokens.ts";
 import type { BucketStore } from "../../buckets/bucket-store.ts";
@@ -22,6 +23,8 @@ import { isTooLate, type Waiter, WaitingQueue } from "./waiting-queue.ts";
 const SLEEP_MS_MAX = 86_400_000;
 /** As long as limits are cached, so changes by other processes are noticed. */
 const ASK_MS_MAX = 60_000;
+/** Milliseconds within which processes that wait for the same edge ask, instead of all at once. */
+const EDGE_JITTER_MS = 100;
 /** Requests that wait at a time, in all queues of a store; a waiter takes some 6 KB. */
 const WAITERS_MAX = 10_000;
 
@@ -39,22 +42,29 @@ const queuesOfStores = new WeakMap<BucketStore, WaitingQueues>();
 export class WaitingQueues {
   readonly #clock: Clock;
   readonly #timer: Timer;
+  readonly #random: Random;
   readonly #queues = new Map<string, WaitingQueue>();
   /** Queues whose requests consume from a bucket, by its name. */
   readonly #heardOf = new Map<string, Set<WaitingQueue>>();
   #size = 0;
   #tickets = 0;
 
-  constructor(clock: Clock, timer: Timer) {
+  constructor(clock: Clock, timer: Timer, random: Random = systemRandom) {
     this.#clock = clock;
     this.#timer = timer;
+    this.#random = random;
   }
 
   /** Returns the queues of a store; all limiters on it share them. */
-  static of(buckets: BucketStore, clock: Clock, timer: Timer): WaitingQueues {
+  static of(
+    buckets: BucketStore,
+    clock: Clock,
+    timer: Timer,
+    random: Random = systemRandom,
+  ): WaitingQueues {
     const known = queuesOfStores.get(buckets);
     if (known !== undefined) return known;
-    const queues = new WaitingQueues(clock, timer);
+    const queues = new WaitingQueues(clock, timer, random);
     queuesOfStores.set(buckets, queues);
     onAdded(buckets, (bucket, tokens) => queues.refund(bucket, tokens));
     buckets.closed.addEventListener("abort", () => queues.wakeAll(), { once: true });
@@ -250,10 +260,19 @@ export class WaitingQueues {
     this.#watch(queue);
     if (next === "leave") return decision;
     if (queue.isHead(waiter)) {
-      const waitMs = next === "ask" ? 0 : Math.min(decision.retryAfterSeconds * 1000, ASK_MS_MAX);
+      const waitMs = next === "ask" ? 0 : this.#restOf(decision, waiter, nowMs);
       queue.rest(waiter, nowMs + waitMs, this.#clock(), nowMs);
     }
     return undefined;
+  }
+
+  /** Returns how long the head rests; until a reset and some more, but not beyond its own time. */
+  #restOf({ retryAfterSeconds, violations }: Refusal, { until }: Waiter, nowMs: number): number {
+    const waitMs = retryAfterSeconds * 1000;
+    if (waitMs > ASK_MS_MAX) return ASK_MS_MAX;
+    if (!violations.some(({ resetsAtMs }) => resetsAtMs !== undefined)) return waitMs;
+    const jitterMs = Math.floor(this.#random() * EDGE_JITTER_MS);
+    return Math.max(waitMs, Math.min(waitMs + jitterMs, until - nowMs));
   }
 
   async #answer<G extends Grant>(queue: WaitingQueue, attempt: Attempt<G>): Promise<G | Refusal> {
