@@ -2,11 +2,11 @@
 
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import type { BucketOperationResult } from "@zae-limiter/limiter/buckets/balance-operations.ts";
-import { show } from "@zae-limiter/limiter/domain/check.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
-import { leaf, type OptionSpec, type Result, UsageError } from "../frame/command.ts";
+import { leaf, type OptionSpec, type Result } from "../frame/command.ts";
 import { PRINCIPAL_OPTION, type PrincipalOptions, principalOf } from "../store/principal.ts";
 import { spentNote } from "../store/spent-note.ts";
+import { readAmount } from "../terminal/amounts.ts";
 import { shownAmount } from "../terminal/numbers.ts";
 
 const ID = { name: "<id>", text: "the entity" } as const;
@@ -60,7 +60,7 @@ export const topUpBalances = leaf<OperationOptions & { add: readonly string[] }>
     RESOURCE_OPTION,
     {
       flags: "-a, --add <limit:amount>",
-      text: "whole tokens for a limit; repeatable",
+      text: "whole tokens for a limit, or dollars, 'usd:$5'; repeatable",
       required: true,
       repeat: true,
     },
@@ -102,11 +102,8 @@ function targetOf(entityId: string, options: OperationOptions) {
 }
 
 function addition(text: string): readonly [string, number] {
-  const [, name, digits] = /^([^:]+):([0-9]+)$/.exec(text) ?? [];
-  if (name === undefined) {
-    throw new UsageError(`expected a limit and whole tokens, like tpd:5000, got ${show(text)}`);
-  }
-  return [name, Number(digits)];
+  const { name, tokens } = readAmount(text, ":", "tpd:5000");
+  return [name, tokens];
 }
 
 function shown(done: string, verb: "reset" | "add", result: BucketOperationResult): Result {

@@ -5,16 +5,12 @@ import type { Decision, Refusal } from "@zae-limiter/limiter/acquire/decision.ts
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import type { LimitStatus } from "@zae-limiter/limiter/domain/limit-status.ts";
 import { type Call, type OptionSpec, UsageError } from "../frame/command.ts";
+import { type Amount, readAmount } from "../terminal/amounts.ts";
 import { shownName } from "../terminal/bars.ts";
 import { parseLimits } from "../terminal/limit-text.ts";
 import { decimalNumber, duration, shownAmount } from "../terminal/numbers.ts";
 
 const WAIT_SECONDS_MAX = 86_400;
-
-interface Amount {
-  readonly name: string;
-  readonly tokens: number;
-}
 
 export interface ConsumeOptions {
   readonly consume: readonly Amount[];
@@ -37,10 +33,10 @@ export const CALL_LIMITS_OPTION: OptionSpec = {
 export const CONSUME_OPTIONS: readonly OptionSpec[] = [
   {
     flags: "-c, --consume <name=amount>",
-    text: "how much of which limit, e.g. rpm=1; repeatable",
+    text: "how much of which limit, e.g. rpm=1 or 'usd=$0.05'; repeatable",
     required: true,
     repeat: true,
-    parse: parseAmount,
+    parse: (text) => readAmount(text, "=", "rpm=1"),
   },
   {
     flags: "-w, --wait <seconds>",
@@ -88,14 +84,6 @@ export function callLimits({ limit }: { readonly limit: readonly string[] }) {
 /** Returns `1 rpm, 500 tpm`. */
 export function amountsText(amounts: readonly Amount[]): string {
   return amounts.map(({ name, tokens }) => `${shownAmount(name, tokens)} ${name}`).join(", ");
-}
-
-function parseAmount(text: string): Amount {
-  const [, name, tokens] = /^([^=]+)=(\d+)$/.exec(text) ?? [];
-  if (name !== undefined && tokens !== undefined && Number.isSafeInteger(Number(tokens))) {
-    return { name, tokens: Number(tokens) };
-  }
-  throw new UsageError("expected a limit and a whole number, e.g. rpm=1");
 }
 
 /** A refusal as commands show it. */

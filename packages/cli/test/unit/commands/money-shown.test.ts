@@ -19,7 +19,7 @@ beforeAll(async () => {
 test("peek shows dollars, and micro-dollars in JSON", async () => {
   const { out } = await under({ columns: 120 }, "peek", "key-1", "gpt-4");
   expect(out).toMatch(/usd .* \$487\.\d+ of \$500\.00 .*\+\$500\.00\/hour/);
-  expect(out).toMatch(/tph .* 998,\d{3} of 1,000,000 /);
+  expect(out).toMatch(/tph .* 99\d,\d{3} of 1,000,000 /);
   const { limits } = await json<{ limits: { limit_name: string; capacity: number }[] }>(
     "peek",
     "key-1",
@@ -51,4 +51,21 @@ test("limits, refusals and top-ups name dollars", async () => {
   expect(granted.out).toMatch(/Granted: \$0\.001 usd\n.*\$487\.\d+ of \$500\.00 left/);
   const added = await run("entity", "top-up", "key-1", "-r", "gpt-4", "-a", "usd:1500000");
   expect(added.out).toContain("usd: +$1.50");
+  const half = await run("entity", "top-up", "key-1", "-r", "gpt-4", "-a", "usd:$0.50");
+  expect(half.out).toContain("usd: +$0.50");
+});
+
+test("amounts may be dollars, and what a shell leaves of them is explained", async () => {
+  const granted = await run("acquire", "key-1", "gpt-4", "-c", "usd=$0.000001");
+  expect(granted.out).toContain("Granted: $0.000001 usd");
+  for (const text of ["usd=", "usd=5x", "usd=.50"]) {
+    const { code, err } = await run("acquire", "key-1", "gpt-4", "-c", text);
+    expect(code).toBe(2);
+    expect(err).toContain("expected dollars in single quotes, such as 'usd=$5'; in double quotes");
+  }
+  const million = await run("acquire", "key-1", "gpt-4", "-c", "usd=$1000001");
+  expect(million.err).toContain("expected at most $1,000,000");
+  expect((await run("acquire", "key-1", "gpt-4", "-c", "tph=$5")).err).toContain(
+    "expected a limit and a whole number, e.g. rpm=1",
+  );
 });

@@ -162,6 +162,6 @@ describe("balances", () => {
     expect((await run("entity", "reset", "other", "-r", "gpt-4")).out).toContain("has no bucket");
     const negative = await run("entity", "top-up", "key-1", "-r", "gpt-4", "--add", "tpd:-2");
     expect(negative.code).toBe(2);
-    expect(negative.err).toContain('whole tokens, like tpd:5000, got "tpd:-2"');
+    expect(negative.err).toContain("expected a limit and a whole number, e.g. tpd:5000");
   });
 });
