@@ -23,7 +23,7 @@ const TRAFFIC_MS = 12_000;
 
 async function editLimits(page) {
   await page.getByRole("button", { name: "Edit gpt-4o" }).click();
-  await page.getByLabel(/^Limits, as/).fill("rpm:60  tpm:150/hour:2000");
+  await page.getByLabel(/^Limits, as/).fill("rpm:60  tpm:100:2000");
   await page.getByText(/buckets? change/).waitFor();
 }
 

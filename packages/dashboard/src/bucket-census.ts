@@ -28,11 +28,10 @@ interface NameCensus {
   readonly inUse: Map<string, Map<string, number>>;
 }
 
-/** Finds which entities' use is part of an ancestor's; their names are left out of a sum. */
-export type CascadedOf = (
-  inUse: ReadonlyMap<string, number>,
-  limitName: string,
-) => Promise<ReadonlySet<string>>;
+/** Finds the nearest of these entities that each of them cascades to. */
+export type NearestAncestors = (
+  entityIds: readonly string[],
+) => Promise<ReadonlyMap<string, string>>;
 
 export class BucketCensus {
   /** Shards, which are added up at the end. */
@@ -73,15 +72,13 @@ export class BucketCensus {
   }
 
   /** Takes what cascaded out of the sums of resources, once all buckets were added. */
-  async leaveOutCascaded(cascadedOf: CascadedOf): Promise<void> {
+  async leaveOutCascaded(nearest: NearestAncestors): Promise<void> {
     for (const balance of wholeBalances(this.#shards.splice(0))) this.#count(balance);
-    for (const [limitName, { resources, inUse }] of this.#names) {
+    for (const { resources, inUse } of this.#names.values()) {
       for (const [resource, users] of inUse) {
         const sum = resources.get(resource);
         if (sum === undefined || users.size > CASCADED_MAX) continue;
-        for (const entityId of await cascadedOf(users, limitName)) {
-          sum.inUse -= users.get(entityId) ?? 0;
-        }
+        sum.inUse = useOf(users, await nearest([...users.keys()]));
       }
     }
   }
@@ -127,6 +124,18 @@ export class BucketCensus {
     sum.buckets += 1;
     census.resources.set(resource, sum);
   }
+}
+
+/**
+ * Returns what entities use together. What an entity uses is part of what its ancestor consumed;
+ * where the ancestor has refilled faster, the entities below it use more than it does.
+ */
+function useOf(users: ReadonlyMap<string, number>, above: ReadonlyMap<string, string>): number {
+  const below = new Map<string, string[]>();
+  for (const [id, ancestor] of above) entryOf(below, ancestor, () => []).push(id);
+  const sum = (ids: readonly string[]): number => ids.reduce((total, id) => total + whole(id), 0);
+  const whole = (id: string): number => Math.max(users.get(id) ?? 0, sum(below.get(id) ?? []));
+  return sum([...users.keys()].filter((id) => !above.has(id)));
 }
 
 function shareOf({ available, capacity }: BalanceJson): number {

@@ -1,30 +1,12 @@
-/** Marks of an overview: what is switched, bypassed or soft, and what cascaded. */
+/** Marks of an overview: what is switched, bypassed or soft. */
 
 import { DEFAULT_RESOURCE } from "@zae-limiter/limiter/domain/names.ts";
-import type { RecordContext } from "@zae-limiter/limiter/records/record-context.ts";
-import { CascadedUsage } from "@zae-limiter/limiter/records/usage/cascaded-usage.ts";
 import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
-import type { CascadedOf } from "./bucket-census.ts";
 import type { BalanceJson, OverviewJson } from "./wire.ts";
 
 /** Levels whose switches are counted; a namespace with more of them has its first. */
 const LEVELS_MAX = 1000;
-
-/** Returns a function that finds entities whose use is included in that of an ancestor. */
-export function cascadedOf(records: RecordContext): CascadedOf {
-  const cascaded = new CascadedUsage(records);
-  return async (inUse, limitName) => {
-    const users = [...inUse].map(([entityId, used]) => ({
-      entityId,
-      counters: { [limitName]: used },
-    }));
-    const counted = await cascaded.counters(users);
-    return new Set(
-      users.flatMap(({ entityId }, at) => (counted[at]?.length === 0 ? entityId : [])),
-    );
-  };
-}
 
 /** Adds the counts of switches, and marks the limits that are listed. */
 export async function marked(repository: Repository, seen: OverviewJson): Promise<OverviewJson> {

@@ -6,10 +6,11 @@
  */
 
 import { unbreakable } from "@zae-limiter/limiter/base/listener.ts";
+import { CascadedUsage } from "@zae-limiter/limiter/records/usage/cascaded-usage.ts";
 import { INTERNALS, type RepositoryInternals } from "@zae-limiter/limiter/repository/internals.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { BucketCensus } from "./bucket-census.ts";
-import { cascadedOf, marked } from "./marks.ts";
+import { marked } from "./marks.ts";
 import type { OverviewJson } from "./wire.ts";
 
 /** How long the first answer waits for the first walk. */
@@ -86,7 +87,8 @@ export class Survey {
       states += 1;
       if (states % STATES_PER_TURN === 0) await timer.sleep(0);
     }
-    await census.leaveOutCascaded(cascadedOf(this.#internals.records));
+    const cascaded = new CascadedUsage(this.#internals.records);
+    await census.leaveOutCascaded((entityIds) => cascaded.nearest(entityIds));
     const tookMs = Math.round(timer.nowMs() - startedAtMs);
     this.#finished = await marked(this.#repository, census.overview(clock(), tookMs, true));
   }

@@ -181,6 +181,31 @@ describeStores("the dashboard", (store) => {
     for (const resource of resources) expect(csv).toContain(`,a,${resource},`);
   });
 
+  test("the busiest resource has what its calls use, however fast ancestors refill", async () => {
+    const now = { ms: Date.parse("2030-01-01T00:00:00Z") };
+    const repository = await store.open({ clock: () => now.ms });
+    const limiter = new RateLimiter(repository);
+    await repository.limits.setSystem(["rpm:60"]);
+    await repository.limits.setEntity("org", ["rpm:6000"]);
+    await repository.entities.create({ id: "org" });
+    await repository.entities.create({ id: "team", parentId: "org", cascade: true });
+    const call = { resource: "gpt-4", consume: { rpm: 30 } };
+    for (const id of ["key-1", "key-2"]) {
+      await repository.entities.create({ id, parentId: "team", cascade: true });
+      await limiter.acquire({ ...call, entityId: id });
+    }
+    const resources = async () => {
+      const { busiest } = await new Browser(repository).ok("overview");
+      return busiest[0].resources;
+    };
+    // All three levels have the same 60.
+    expect(await resources()).toMatchObject([{ name: "gpt-4", inUse: 60 }]);
+    // The bucket of org is full again; that of team lacks 58, and those of the keys 28 each.
+    now.ms += 2000;
+    await limiter.acquire({ entityId: "other", ...call });
+    expect(await resources()).toMatchObject([{ name: "gpt-4", inUse: 58 + 30 }]);
+  });
+
   test("an entity shows switches, soft limits, and the ancestor that refuses", async () => {
     const repository = await store.open({ clock });
     const limiter = new RateLimiter(repository);

@@ -36,6 +36,18 @@ export class CascadedUsage {
     });
   }
 
+  /** Returns the nearest ancestor among these entities that each of them cascades to. */
+  async nearest(entityIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    await this.#load(entityIds);
+    const known = new Set(entityIds);
+    const found = new Map<string, string>();
+    for (const entityId of entityIds) {
+      const above = this.#ancestors(entityId).find((id) => known.has(id));
+      if (above !== undefined) found.set(entityId, above);
+    }
+    return found;
+  }
+
   /** Reads the entities and their ancestors, a generation at a time. */
   async #load(ids: readonly string[]): Promise<void> {
     const { store, namespaceId } = this.#context;
