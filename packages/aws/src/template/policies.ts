@@ -25,6 +25,8 @@ const REGISTRY = "_/SYSTEM#";
  * notes; no usage, no audit log.
  */
 const READ_BY_ACQUIRE = ["SYSTEM#", "RESOURCE#*", "ENTITY#*", "BUCKET#*", "DELETED#*", "NOTE#*"];
+/** Keys that an acquire writes: buckets, for a gateway notes, and alerts of quotas. */
+const WRITTEN_BY_ACQUIRE = ["BUCKET#*", "NOTE#*", "ALERT#*"];
 
 const READ = ["GetItem", "BatchGetItem", "Query"];
 const WRITE = ["PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "ConditionCheckItem"];
@@ -32,7 +34,7 @@ const READ_KEYS = ["GetItem", "BatchGetItem"];
 const WRITE_KEYS = ["PutItem", "UpdateItem"];
 const WHOLE_TABLE: CfnValue = [TABLE_ARN, indexArn()];
 
-/** Acquires and adjusts, creating buckets and notes as it goes; in every namespace, or in one. */
+/** Acquires and adjusts, with buckets, notes and alerts as it goes; in every namespace, or one. */
 function acquire(namespaceId: string): CfnValue[] {
   return [
     allow({
@@ -43,10 +45,10 @@ function acquire(namespaceId: string): CfnValue[] {
       conditions: leadingKeys(...READ_BY_ACQUIRE.map((keys) => `${namespaceId}/${keys}`)),
     }),
     allow({
-      sid: "WriteBucketsAndNotes",
+      sid: "WriteBucketsNotesAlerts",
       actions: WRITE_KEYS,
       resource: TABLE_ARN,
-      conditions: leadingKeys(`${namespaceId}/BUCKET#*`, `${namespaceId}/NOTE#*`),
+      conditions: leadingKeys(...WRITTEN_BY_ACQUIRE.map((keys) => `${namespaceId}/${keys}`)),
     }),
     // As the Python library finds the buckets of an entity or a resource.
     allow({

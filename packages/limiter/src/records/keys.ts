@@ -146,6 +146,11 @@ export function priceKey(namespaceId: string, model: string, upstream = "*"): Ke
   return { PK: pricePartition(namespaceId), SK: `${PRICE_PREFIX}${model}#${upstream}` };
 }
 
+/** Returns the partition of the alerts of an entity. Roles that may only acquire write there. */
+export function alertPartition(namespaceId: string, entityId: string): string {
+  return `${namespaceId}/ALERT#${entityId}`;
+}
+
 /** Returns the key of a webhook. */
 export function webhookKey(namespaceId: string, name: string): Key {
   return { PK: `${namespaceId}/WEBHOOKS#`, SK: WEBHOOK_PREFIX + name };

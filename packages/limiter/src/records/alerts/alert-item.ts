@@ -2,12 +2,12 @@
  * The record of an alert: a percentage of what a period grants was used. Its key has the limit, the
  * period and the percentage, so that there is one, whichever process writes it first.
  *
- * It lies with its entity, and is deleted with it. GSI4 leads to the alerts of a namespace by time:
+ * It is deleted with its entity. GSI4 leads to the alerts of a namespace by time:
  * first to those that wait to be delivered, then to all others.
  */
 
 import { type Item, type Key, numberAt, textAt } from "../../storage/item.ts";
-import { ALERT_PREFIX, entityPartition, inNamespace } from "../keys.ts";
+import { ALERT_PREFIX, alertPartition, inNamespace } from "../keys.ts";
 
 /** In GSI4. */
 export const ALERTS_OPEN = "ALERT_OPEN#";
@@ -68,7 +68,7 @@ export type AlertName = Pick<
 export function alertKey(namespaceId: string, alert: AlertName): Key {
   const { entityId, resource, limitName, periodEndMs, percent } = alert;
   const SK = `${ALERT_PREFIX}${resource}#${limitName}#${padded(periodEndMs)}#${percent}`;
-  return { PK: entityPartition(namespaceId, entityId), SK };
+  return { PK: alertPartition(namespaceId, entityId), SK };
 }
 
 /** Returns the id of an alert, which differs between namespaces; no part has a `#`. */

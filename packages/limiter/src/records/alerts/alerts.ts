@@ -6,8 +6,7 @@ import { checkEntityId } from "../../domain/names.ts";
 import { type Key, keyOf } from "../../storage/item.ts";
 import type { Query } from "../../storage/item-store.ts";
 import { ITEM_ABSENT } from "../../storage/item-store.ts";
-import { ALERT_PREFIX, entityPartition } from "../keys.ts";
-import { checkActive, whileActive } from "../namespaces/namespace-state.ts";
+import { ALERT_PREFIX, alertPartition } from "../keys.ts";
 import { queryRecords } from "../query-records.ts";
 import type { RecordContext } from "../record-context.ts";
 import {
@@ -38,12 +37,7 @@ export interface AlertQuery {
 /** Writes an alert unless it is there; returns whether this call has written it. */
 export async function writeAlert(context: RecordContext, alert: Alert): Promise<boolean> {
   const { store, namespaceId } = context;
-  const put = encodeAlert(namespaceId, alert);
-  const writes = [{ put, condition: [ITEM_ABSENT] }, whileActive(namespaceId)];
-  const result = await store.transact(writes);
-  if (result.ok) return true;
-  if (!result.failures.has(0)) await checkActive(context);
-  return false;
+  return (await store.put(encodeAlert(namespaceId, alert), [ITEM_ABSENT])).ok;
 }
 
 /**
@@ -108,7 +102,7 @@ function scopesOf(
   state: AlertQuery["state"],
 ): Query[] {
   if (entityId !== undefined) {
-    const partition = entityPartition(namespaceId, entityId);
+    const partition = alertPartition(namespaceId, entityId);
     return [{ partition, sort: { beginsWith: ALERT_PREFIX }, consistent: true }];
   }
   const prefixes = { open: [ALERTS_OPEN], ended: [ALERTS_ENDED] } as const;

@@ -7,6 +7,7 @@ import type { ConfigResolver } from "../config/config-resolver.ts";
 import { slotNames } from "../config/config-slots.ts";
 import { deleteAll } from "../delete-all.ts";
 import {
+  alertPartition,
   CHILDREN_CONFIG_PREFIX,
   childrenConfigRegistryKey,
   ENTITY_CONFIG_PREFIX,
@@ -116,7 +117,7 @@ export async function deleteBuckets(
   return count;
 }
 
-/** Deletes usage and the records of operations, page by page; returns how many there were. */
+/** Deletes usage, alerts and records of operations, page by page; returns how many there were. */
 export async function deleteLeftovers(context: RecordContext, id: string): Promise<number> {
   let deleted = 0;
   await deleteAll(context.store, leftovers(context, id), (count) => {
@@ -135,6 +136,7 @@ async function* leftovers(context: RecordContext, id: string): AsyncGenerator<Ke
     );
     if (item.SK !== META_SK && !isConfig) yield item;
   }
+  yield* store.query({ partition: alertPartition(namespaceId, id), consistent: true });
   const sort = { beginsWith: operationsOf(id) };
   yield* queryRecords(context, { index: "GSI4", partition: namespaceId, sort });
 }
