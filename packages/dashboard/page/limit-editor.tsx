@@ -1,9 +1,10 @@
 /** Edits the limits of one place: checked as one types, with the effect shown before it is saved. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { EffectJson, PlaceJson, PreviewJson } from "../src/wire.ts";
+import type { EffectJson, KindChangeJson, PlaceJson, PreviewJson } from "../src/wire.ts";
 import { post } from "./api.ts";
 import { time, whole, wholeAmount } from "./format.ts";
+import { limitsIn } from "./limit-words.ts";
 import { Differences, EntityLink, Limits, Note, SureButton } from "./parts.tsx";
 
 export interface EditorProps {
@@ -20,22 +21,12 @@ interface Checked {
   readonly error?: string;
 }
 
-/** Splits at spaces and commas; a word without a name, such as `soft`, belongs to its limit. */
-function limitsIn(text: string): string[] {
-  const limits: string[] = [];
-  for (const word of text.split(/[\s,]+/).filter((part) => part !== "")) {
-    const isLimit = /^[A-Za-z][A-Za-z0-9_.-]*:/.test(word) || limits.length === 0;
-    if (isLimit) limits.push(word);
-    else limits.push(`${limits.pop()} ${word}`);
-  }
-  return limits;
-}
-
 export function LimitEditor({ place, stored, suggested, done }: EditorProps) {
   const [text, setText] = useState((suggested ?? stored).join("  "));
   const [checked, setChecked] = useState<Checked>();
   const [failure, setFailure] = useState<string>();
   const [saving, setSaving] = useState(false);
+  const [replaceKind, setReplaceKind] = useState(false);
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => input.current?.focus(), []);
   const limits = limitsIn(text);
@@ -61,14 +52,16 @@ export function LimitEditor({ place, stored, suggested, done }: EditorProps) {
     setSaving(true);
     setFailure(undefined);
     try {
-      await post("limits", { ...place, limits: wanted, expected: stored });
+      await post("limits", { ...place, limits: wanted, expected: stored, replaceKind });
       done();
     } catch (error) {
       setFailure((error as Error).message);
       setSaving(false);
     }
   };
-  const canSave = !saving && limits.length > 0 && current?.preview !== undefined;
+  const kinds = current?.preview?.kinds ?? [];
+  const isAllowed = kinds.length === 0 || replaceKind;
+  const canSave = !saving && isAllowed && limits.length > 0 && current?.preview !== undefined;
   return (
     <form
       class="editor"
@@ -100,6 +93,7 @@ export function LimitEditor({ place, stored, suggested, done }: EditorProps) {
         {current?.error !== undefined && <Note kind="bad">{current.error}</Note>}
         {current?.preview !== undefined && <Preview preview={current.preview} />}
       </div>
+      {kinds.length > 0 && <KindBox kinds={kinds} checked={replaceKind} change={setReplaceKind} />}
       {failure !== undefined && <Note kind="bad">{failure}</Note>}
       <div class="buttons">
         <button type="submit" class="primary" disabled={!canSave}>
@@ -117,6 +111,26 @@ export function LimitEditor({ place, stored, suggested, done }: EditorProps) {
         )}
       </div>
     </form>
+  );
+}
+
+function KindBox(props: {
+  kinds: readonly KindChangeJson[];
+  checked: boolean;
+  change: (checked: boolean) => void;
+}) {
+  const changes = props.kinds.map(
+    ({ limitName, before, after }) => `${limitName}, a ${before}, by a ${after}`,
+  );
+  return (
+    <label class="check">
+      <input
+        type="checkbox"
+        checked={props.checked}
+        onChange={({ currentTarget }) => props.change(currentTarget.checked)}
+      />{" "}
+      Replace {changes.join("; ")}
+    </label>
   );
 }
 

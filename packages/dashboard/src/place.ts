@@ -1,7 +1,8 @@
 /** One of the levels, and the limits that are stored there. */
 
+import { checkFlag } from "@zae-limiter/limiter/domain/check.ts";
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
-import { checkLimits, type Limit } from "@zae-limiter/limiter/domain/limit.ts";
+import { checkLimits, Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import {
   checkConfigResource,
   checkEntityId,
@@ -31,15 +32,36 @@ export interface Change {
   readonly place: Place;
   readonly limits: readonly Limit[];
   readonly expected: readonly string[];
+  readonly replaceKind: boolean;
 }
 
 export function checkChange(body: unknown): Change {
-  const { level, resource, entityId, limits, expected } = (body ?? {}) as Partial<ChangeJson>;
+  const given = (body ?? {}) as Partial<ChangeJson>;
+  const { level, resource, entityId, limits, expected, replaceKind = false } = given;
+  checkFlag("replaceKind", replaceKind);
   return {
     place: checkPlace(level, entityId, resource),
     limits: checkLimits(limits ?? []),
     expected: checkLimits(expected ?? []).map(String),
+    replaceKind,
   };
+}
+
+/**
+ * Returns the limits of a change, with the parts of stored ones that have no text: what is carried
+ * into the next period. A limit that has such parts cannot be changed by text.
+ */
+export function withStoredParts(
+  limits: readonly Limit[],
+  stored: readonly Limit[],
+): readonly Limit[] {
+  return limits.map((limit) => {
+    const before = stored.find(({ name }) => name === limit.name);
+    if (before === undefined || Limit.parse(String(before)).equals(before)) return limit;
+    if (String(before) === String(limit)) return before;
+    const reason = `the stored limit "${limit.name}" has parts that no text says`;
+    throw new ValidationError("limits", String(limit), `${reason}: change it with a limits file`);
+  });
 }
 
 function checkPlace(level: unknown, entityId: unknown, resource: unknown): Place {
@@ -78,27 +100,28 @@ export function isForChildren({ level }: Place): boolean {
 /** Stores limits in a place, or removes what is there; the same calls as `limits apply` makes. */
 export async function storeLimits(
   { limits }: Repository,
-  { place, limits: wanted }: Change,
+  { place, limits: wanted, replaceKind }: Change,
   by: { principal?: string },
 ): Promise<void> {
   const remove = wanted.length === 0;
+  const how = { ...by, replaceKind };
   if (place.level === "system") {
-    return remove ? limits.deleteSystem(by) : limits.setSystem(wanted, by);
+    return remove ? limits.deleteSystem(by) : limits.setSystem(wanted, how);
   }
   if (place.level === "resource") {
     const { resource } = place;
-    return remove ? limits.deleteResource(resource, by) : limits.setResource(resource, wanted, by);
+    return remove ? limits.deleteResource(resource, by) : limits.setResource(resource, wanted, how);
   }
   const { entityId } = place;
   const options = "resource" in place ? { ...by, resource: place.resource } : by;
   if (isForChildren(place)) {
     return remove
       ? limits.deleteChildren(entityId, options)
-      : limits.setChildren(entityId, wanted, options);
+      : limits.setChildren(entityId, wanted, { ...options, replaceKind });
   }
   return remove
     ? limits.deleteEntity(entityId, options)
-    : limits.setEntity(entityId, wanted, options);
+    : limits.setEntity(entityId, wanted, { ...options, replaceKind });
 }
 
 /** Returns the limits that apply to a resource when a place has none: those of the level below. */

@@ -14,8 +14,15 @@ import { pages } from "@zae-limiter/limiter/records/cursor.ts";
 import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { differencesOf, exceededBy, type HourlyUse } from "./differences.ts";
-import { type Change, isForChildren, limitsBelow, type Place, storedLimits } from "./place.ts";
-import type { EffectJson, PreviewJson } from "./wire.ts";
+import {
+  type Change,
+  isForChildren,
+  limitsBelow,
+  type Place,
+  storedLimits,
+  withStoredParts,
+} from "./place.ts";
+import type { EffectJson, KindChangeJson, PreviewJson } from "./wire.ts";
 
 const DAY_MS = 86_400_000;
 const READ_MAX = 20_000;
@@ -32,8 +39,9 @@ interface Candidate {
 }
 
 export async function previewChange(repository: Repository, change: Change): Promise<PreviewJson> {
-  const { place, limits: after } = change;
+  const { place } = change;
   const before = await storedLimits(repository, place);
+  const after = withStoredParts(change.limits, before);
   const reader = new CandidateReader(repository);
   await reader.read(place);
   const below = new Map<string, readonly Limit[]>();
@@ -49,6 +57,7 @@ export async function previewChange(repository: Repository, change: Change): Pro
   }
   effects.sort((left, right) => right.exceeded.length - left.exceeded.length);
   return {
+    kinds: kindChanges(before, after),
     warnings: after.flatMap((limit) => periodDisagreement(limit) ?? []),
     differences: differencesOf(before, after),
     affectedCount: effects.length,
@@ -57,6 +66,15 @@ export async function previewChange(repository: Repository, change: Change): Pro
     complete: reader.complete,
     snapshots: reader.snapshots,
   };
+}
+
+/** Returns the stored limits that limits of another kind replace. */
+function kindChanges(before: readonly Limit[], after: readonly Limit[]): KindChangeJson[] {
+  return after.flatMap(({ name, kind }) => {
+    const stored = before.find((limit) => limit.name === name);
+    if (stored === undefined || stored.kind === kind) return [];
+    return [{ limitName: name, before: stored.kind, after: kind }];
+  });
 }
 
 /** Finds the entities that a place applies to. */

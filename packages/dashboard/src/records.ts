@@ -7,7 +7,7 @@ import { DEFAULT_RESOURCE } from "@zae-limiter/limiter/domain/names.ts";
 import type { AuditEvent } from "@zae-limiter/limiter/records/audit.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { differencesOf } from "./differences.ts";
-import { type Change, storedLimits, storeLimits } from "./place.ts";
+import { type Change, storedLimits, storeLimits, withStoredParts } from "./place.ts";
 import { failure, RequestFailure } from "./server/failure.ts";
 import type {
   AuditEventJson,
@@ -100,7 +100,8 @@ export async function saveLimits(
   change: Change,
   principal: string | undefined,
 ): Promise<StoredLimitsJson> {
-  const stored = (await storedLimits(repository, change.place)).map(String);
+  const before = await storedLimits(repository, change.place);
+  const stored = before.map(String);
   if (!sameTexts(stored, change.expected)) {
     const now = stored.length === 0 ? "none" : stored.join(" ");
     throw new RequestFailure(
@@ -111,7 +112,8 @@ export async function saveLimits(
       ),
     );
   }
-  await storeLimits(repository, change, defined({ principal }));
+  const limits = withStoredParts(change.limits, before);
+  await storeLimits(repository, { ...change, limits }, defined({ principal }));
   return { ...change.place, limits: change.limits.map(String) };
 }
 

@@ -192,6 +192,8 @@ export interface ChangeJson extends PlaceJson {
   readonly limits: readonly string[];
   /** The limits that the page has shown; the change is refused when others are stored. */
   readonly expected: readonly string[];
+  /** Whether limits of another kind may replace stored ones: a rate a quota. */
+  readonly replaceKind?: boolean;
 }
 
 export interface DifferenceJson {
@@ -217,7 +219,16 @@ export interface ExceededJson {
   readonly hour: string;
 }
 
+/** A stored limit that one of another kind replaces. */
+export interface KindChangeJson {
+  readonly limitName: string;
+  readonly before: string;
+  readonly after: string;
+}
+
 export interface PreviewJson {
+  /** Limits that change their kind, which needs `replaceKind`. */
+  readonly kinds: readonly KindChangeJson[];
   /** Limits whose name states another period than they have, one sentence each. */
   readonly warnings: readonly string[];
   readonly differences: readonly DifferenceJson[];

@@ -2,6 +2,7 @@
 
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { isoSeconds } from "@zae-limiter/limiter/core/windows.ts";
+import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import { describeStores } from "@zae-limiter/test-support/stores.ts";
 import { usageItem } from "@zae-limiter/test-support/usage-item.ts";
 import { expect, test } from "vitest";
@@ -311,6 +312,46 @@ describeStores("the dashboard", (store) => {
     const removed = { ...place, limits: [], expected: ["rpm:5"] };
     expect((await browser.post("limits", removed)).status).toBe(200);
     expect(await repository.limits.getEntity("key-1", { resource: "gpt-4" })).toEqual([]);
+  });
+
+  test("a limit of another kind is previewed as such, and replaces one only with the word", async () => {
+    const repository = await store.open();
+    await repository.limits.setResource("gpt-4", ["req:100/month Asia/Tokyo", "rpm:5"]);
+    const browser = new Browser(repository);
+    const change = {
+      level: "resource",
+      resource: "gpt-4",
+      limits: ["req:100/min", "rpm:5"],
+      expected: ["req:100/month Asia/Tokyo", "rpm:5/min"],
+    };
+    expect((await browser.post("preview", change)).body.kinds).toEqual([
+      { limitName: "req", before: "quota", after: "rate" },
+    ]);
+    const refused = await browser.post("limits", change);
+    expect(refused).toMatchObject({ status: 400, body: { error: "ZAEL_VALIDATION" } });
+    expect((await browser.post("limits", { ...change, replaceKind: true })).status).toBe(200);
+    const stored = await repository.limits.getResource("gpt-4");
+    expect(stored.map(String)).toEqual(["req:100/min", "rpm:5/min"]);
+  });
+
+  test("a save keeps what a quota carries, which has no text, and does not change it", async () => {
+    const repository = await store.open();
+    const quota = Limit.quota("req", 100, { every: "month", carry: "rest", carryMax: 50 });
+    await repository.limits.setResource("gpt-4", [quota, "rpm:5"]);
+    const browser = new Browser(repository);
+    const place = { level: "resource", resource: "gpt-4" };
+    const expected = ["req:100/month UTC", "rpm:5/min"];
+    const more = { ...place, limits: ["req:100/month", "rpm:6"], expected };
+    expect((await browser.post("preview", more)).body.differences).toMatchObject([
+      { limitName: "rpm" },
+    ]);
+    expect((await browser.post("limits", more)).status).toBe(200);
+    const [stored] = await repository.limits.getResource("gpt-4");
+    expect(stored?.equals(quota)).toBe(true);
+    const other = { ...place, limits: ["req:90/month"], expected: ["req:100/month", "rpm:6"] };
+    const refused = await browser.post("limits", other);
+    expect(refused.status).toBe(400);
+    expect(refused.body.message).toContain("with a limits file");
   });
 
   test("all four levels are listed, and a wrong text is refused with its reason", async () => {

@@ -2,6 +2,7 @@
 
 import type { BalanceJson, OverviewJson } from "@zae-limiter/dashboard/wire.ts";
 import { expect, test } from "vitest";
+import { limitsIn } from "../../page/limit-words.ts";
 import { availableAfter, refilled } from "../../page/refill.ts";
 import { chartWindows } from "../../page/windows.ts";
 
@@ -84,4 +85,14 @@ test("a bucket that has refilled since the last walk leaves the lists and the co
   expect(later.empty.map(({ entityId }) => entityId)).toEqual(["owes-much", "owes-little"]);
   expect(later.scarce.map(({ entityId }) => entityId)).toEqual(["scarce"]);
   expect(later).toMatchObject({ emptyCount: 29, debtCount: 9, scarceCount: 19 });
+});
+
+test("limits are split at spaces and commas, and words without a name belong to theirs", () => {
+  expect(limitsIn("rpm:100, tpm:5/min soft  req:9/month Europe/Berlin")).toEqual([
+    "rpm:100",
+    "tpm:5/min soft",
+    "req:9/month Europe/Berlin",
+  ]);
+  const cron = "req:9/cron(0 0 1 1,4,7,10 *) Asia/Tokyo";
+  expect(limitsIn(`${cron},rpm:1`)).toEqual([cron, "rpm:1"]);
 });

@@ -80,6 +80,18 @@ describe.each(LEVELS)(
       });
     });
 
+    test("a limit of another kind replaces one of a level only with --replace-kind", async () => {
+      const { run, json } = store.namespace();
+      await run(level, set, ...target, "-l", "req:100/month");
+      const refused = await run(level, set, ...target, "-l", "req:100/min");
+      expect(refused.code).toBe(1);
+      expect(refused.err).toContain("--replace-kind");
+      const done = await run(level, set, ...target, "-l", "req:100/min", "--replace-kind");
+      expect(done).toMatchObject({ code: 0 });
+      const stored = await json<{ limits: { name: string }[] }>(level, get, ...target);
+      expect(stored.limits).toMatchObject([{ name: "req", refill_period_seconds: 60 }]);
+    });
+
     test("limits of a level are JSON for programs", async () => {
       const { json } = store.namespace();
       const stored = await json(level, set, ...target, ...limits);
