@@ -23,6 +23,7 @@ const PAGES: readonly [string, number][] = [
   ["docs/guide/namespaces.md", 1],
   ["docs/guide/outages.md", 1],
   ["docs/guide/quotas.md", 4],
+  ["docs/guide/concurrency.md", 2],
   ["docs/guide/switches.md", 3],
   ["docs/guide/token-bucket.md", 1],
   ["docs/guide/waiting.md", 1],

@@ -49,6 +49,11 @@ export class Child {
     this.#process.stdin.write("go\n");
   }
 
+  /** Lets a child go on that has stopped itself. */
+  goOn(): void {
+    this.#process.kill("SIGCONT");
+  }
+
   async kill(): Promise<void> {
     this.#process.kill("SIGKILL");
     await this.#exit;
