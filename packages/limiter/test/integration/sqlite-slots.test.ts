@@ -125,19 +125,23 @@ describe("twenty slots of eight processes", () => {
     await expect.poll(areAllFree, POLL).toBe(true);
   });
 
-  it("a process that is stopped for longer loses its slots, and frees no others", LONG, async () => {
-    const children = holders(4000, STOP_AT);
-    await start(children);
-    const [stopped, ...others] = children as [Child, ...Child[]];
-    await granted(stopped, STOP_AT);
-    clear("p0");
-    // The others go on with the slots of the stopped process once its record is over.
-    const reports = await Promise.all(others.map(reportOf));
-    await expect.poll(areAllFree, POLL).toBe(true);
-    stopped.goOn();
-    const late = await reportOf(stopped);
-    expect(reports.map(({ seatless, lost }) => seatless + lost)).toEqual(others.map(() => 0));
-    expect(late.seatless).toBe(0);
-    await expect.poll(areAllFree, POLL).toBe(true);
-  });
+  it(
+    "a process that is stopped for longer loses its slots, and frees no others",
+    LONG,
+    async () => {
+      const children = holders(4000, STOP_AT);
+      await start(children);
+      const [stopped, ...others] = children as [Child, ...Child[]];
+      await granted(stopped, STOP_AT);
+      clear("p0");
+      // The others go on with the slots of the stopped process once its record is over.
+      const reports = await Promise.all(others.map(reportOf));
+      await expect.poll(areAllFree, POLL).toBe(true);
+      stopped.goOn();
+      const late = await reportOf(stopped);
+      expect(reports.map(({ seatless, lost }) => seatless + lost)).toEqual(others.map(() => 0));
+      expect(late.seatless).toBe(0);
+      await expect.poll(areAllFree, POLL).toBe(true);
+    },
+  );
 });

@@ -53,26 +53,32 @@ function leave(seat) {
   }
 }
 
+/** Returns the lease of a call, which is refused as long as there is no slot. */
+async function granted() {
+  for (;;) {
+    const decision = await limiter.tryAcquire(call);
+    if (decision.granted) return decision.lease;
+    report.refused += 1;
+    await setImmediate();
+  }
+}
+
+/** Holds a slot for a random time, on a seat. */
+async function hold(lease) {
+  const seat = await sit();
+  if (seat === undefined) report.seatless += 1;
+  for (let turns = Math.random() * 20; turns > 0; turns -= 1) await setImmediate();
+  if (seat !== undefined) leave(seat);
+  await lease.commit();
+}
+
 async function work() {
   while (begun < Number(calls)) {
     begun += 1;
-    for (;;) {
-      const decision = await limiter.tryAcquire(call);
-      if (!decision.granted) {
-        report.refused += 1;
-        await setImmediate();
-        continue;
-      }
-      const seat = await sit();
-      if (seat === undefined) report.seatless += 1;
-      for (let turns = Math.random() * 20; turns > 0; turns -= 1) await setImmediate();
-      if (seat !== undefined) leave(seat);
-      await decision.lease.commit();
-      report.granted += 1;
-      if (report.granted % 20 === 0) process.stdout.write(`${report.granted}\n`);
-      if (report.granted === Number(stopAt)) process.kill(process.pid, "SIGSTOP");
-      break;
-    }
+    await hold(await granted());
+    report.granted += 1;
+    if (report.granted % 20 === 0) process.stdout.write(`${report.granted}\n`);
+    if (report.granted === Number(stopAt)) process.kill(process.pid, "SIGSTOP");
   }
 }
 
