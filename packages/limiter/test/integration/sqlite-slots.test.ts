@@ -61,7 +61,7 @@ async function start(children: readonly Child[]): Promise<void> {
   for (const child of children) child.go();
 }
 
-/** Waits until a process has been granted so many calls. */
+/** Waits until a process has been granted a number of calls. */
 async function granted(child: Child, calls: number): Promise<void> {
   for (;;) {
     const said = await child.answer();
