@@ -48,7 +48,7 @@ export const LLM: readonly Mutant[] = [
   {
     name: "most-of-one-choice",
     breaks: "The most that a call can cost forgets that it asked for several answers.",
-    file: "packages/limiter/src/llm/metered-call.ts",
+    file: "packages/limiter/src/llm/output-cap.ts",
     from: "(modelOutputMax ?? OUTPUT_MAX) * choices",
     to: "(modelOutputMax ?? OUTPUT_MAX) + 0 * choices",
     caughtBy: [`${TESTS}/metered-call.test.ts`],

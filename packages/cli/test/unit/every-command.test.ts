@@ -67,11 +67,15 @@ function bytes(): Bytes {
   );
 }
 
+/** Options of commands that need one of several. */
+const ONE_OF: Readonly<Record<string, readonly string[]>> = { periods: ["--entity-id", "gpt-4"] };
+
 /** Options without which a command is not even read. */
 function required(leaf: Leaf): string[] {
-  return ownOptions(leaf)
+  const options = ownOptions(leaf)
     .filter((option) => option.required === true)
     .flatMap((option) => [flagsOf(option).names.at(-1) as string, VALUE[option.flags] ?? "gpt-4"]);
+  return [...options, ...(ONE_OF[leaf.name] ?? [])];
 }
 
 describe("every word", () => {

@@ -99,15 +99,19 @@ async function areAllFree(): Promise<boolean> {
 }
 
 describe("twenty slots of eight processes", () => {
-  it("never more slots are held than there are, and all are free afterwards", LONG, async () => {
-    const children = holders(10_000);
-    await start(children);
-    const reports = await Promise.all(children.map(reportOf));
-    expect(reports.reduce((sum, report) => sum + report.granted, 0)).toBe(10_000);
-    expect(reports.map(({ seatless }) => seatless)).toEqual(children.map(() => 0));
-    expect(await limiter.available(CALL)).toMatchObject({ parallel: SLOTS, calls: 990_000 });
-    expect(await areAllFree()).toBe(true);
-  });
+  it(
+    "the slots that are held are never more than there are, and all are free afterwards",
+    LONG,
+    async () => {
+      const children = holders(10_000);
+      await start(children);
+      const reports = await Promise.all(children.map(reportOf));
+      expect(reports.reduce((sum, report) => sum + report.granted, 0)).toBe(10_000);
+      expect(reports.map(({ seatless }) => seatless)).toEqual(children.map(() => 0));
+      expect(await limiter.available(CALL)).toMatchObject({ parallel: SLOTS, calls: 990_000 });
+      expect(await areAllFree()).toBe(true);
+    },
+  );
 
   it("the slots of killed processes come back, and only theirs", LONG, async () => {
     const children = holders(4000);

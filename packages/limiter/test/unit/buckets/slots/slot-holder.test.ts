@@ -89,7 +89,7 @@ describe("the record of a holder", () => {
 });
 
 describe("a holder whose record was over", () => {
-  test("it takes a new id, says how many slots it lost, and never renews the old record", async () => {
+  test("a process takes a new id, says how many slots it lost, and never renews the old record", async () => {
     const { holder, time, lost, records } = held();
     const id = await holder.renew();
     holder.add(holder.newEntry(id), 3);
@@ -115,7 +115,7 @@ describe("a holder whose record was over", () => {
     expect(writes()).toBeGreaterThan(before);
   });
 
-  test("it warns of nothing when it held nothing", async () => {
+  test("a process that held nothing warns of nothing", async () => {
     const { holder, time, lost } = held();
     await holder.renew();
     time.advance(REMOTE_HOLDERS.expiryMs);
