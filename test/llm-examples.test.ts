@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { parseUpstreams } from "@zae-limiter/gateway/upstreams-file.ts";
+import { parseManifest } from "@zae-limiter/limiter/manifest/parse-manifest.ts";
 import { chatEvents } from "@zae-limiter/test-support/llm/shapes.ts";
 import { stream, Upstream } from "@zae-limiter/test-support/llm/upstream.ts";
 import { build } from "esbuild";
@@ -65,4 +66,17 @@ test("the upstreams of examples/gateway are valid", () => {
     ["openai", "a"],
     ["anthropic", "b"],
   ]);
+});
+
+test("the limits of examples/gateway are budgets of a team and its people, with alerts", () => {
+  const text = readFileSync(join(ROOT, "examples/gateway/limits.yaml"), "utf8");
+  const { system, entities, children, records } = parseManifest(text);
+  expect(system?.limits.map(String)).toEqual(["rpm:60/min", "usd:$1000000/month UTC soft"]);
+  const [team] = entities.get("team-a")?.get("@all")?.limits ?? [];
+  expect(String(team)).toBe("usd:$500/month Europe/Berlin alerts 50,80,100");
+  expect(children.get("team-a")?.get("@all")?.limits.map(String)).toEqual([
+    "rpm:60/min",
+    "usd:$20/month Europe/Berlin alerts 80",
+  ]);
+  expect(records.get("ann")).toMatchObject({ parent: "team-a", cascade: true });
 });

@@ -176,3 +176,24 @@ test("a refusal by money has the shape of Anthropic for its clients", async () =
     error: { type: "rate_limit_error", message: expect.stringContaining("Budget usd of team-a") },
   });
 });
+
+test("a soft limit of the system counts dollars by model below a total, and refuses nothing", async () => {
+  const { limits, usage } = stage.limiter.repository;
+  await limits.setSystem(["usd:$1000000/month UTC soft"], { replaceKind: true });
+  await limits.setEntity("team-a", ["usd:$0.0003/month UTC"], { resource: TOTAL });
+  stage.upstream.replyWith(json(answer));
+  const small = { ...asked, max_tokens: 1 };
+  expect((await stage.ask(CHAT, small)).status).toBe(200);
+  expect((await stage.ask(CHAT, small)).status).toBe(200);
+  const dollars = async (resource?: string) => {
+    const query = resource === undefined ? {} : { resource };
+    return (await usage.summary({ entityId: "team-a", ...query })).total["usd"];
+  };
+  expect(await dollars(Stage.MODEL)).toBe(2 * COST);
+  expect(await dollars(TOTAL)).toBe(2 * COST);
+  // The total is left out of a sum over resources, which have all of it.
+  expect(await dollars()).toBe(2 * COST);
+  const refused = await stage.ask(CHAT, { ...asked, max_tokens: 10 });
+  expect(refused.status).toBe(429);
+  expect(await dollars()).toBe(2 * COST);
+});
