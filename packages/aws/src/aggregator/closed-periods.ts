@@ -54,11 +54,11 @@ function closingsOf({ id, key, before, after, atMs }: StreamChange): Closing[] {
 
 /** Returns the periods of a bucket that end after the one time and not after the other. */
 function endedIn(bucket: SeenBucket, afterMs: number, untilMs: number): ClosedPeriod[] {
-  const paused = [...(bucket.paused ?? [])].map(
-    ([name, { rate, level, toppedUpMilli }]): readonly [string, StoredLimit] => {
+  const paused = [...(bucket.paused?.values() ?? [])].map(
+    ({ limitName, rate, level, toppedUpMilli }): readonly [string, StoredLimit] => {
       const { tokensMilli, endMs, leftMilli } = level;
       const period = { endMs, leftMilli, toppedUpMilli, isStored: true };
-      return [name, { tokensMilli, rate, period, totalConsumedMilli: 0, remainder: 0 }];
+      return [limitName, { tokensMilli, rate, period, totalConsumedMilli: 0, remainder: 0 }];
     },
   );
   return [...bucket.limits, ...paused].flatMap(([limitName, stored]) => {

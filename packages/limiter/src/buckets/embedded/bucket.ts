@@ -219,8 +219,10 @@ export class Bucket {
       }
       fill(numbers, at, rate, nowMs);
       if (before !== undefined) this.#replaceKind(numbers, at, rate, from, nowMs);
-      const known = paused.find((limit) => limit.name === name);
-      if (known === undefined || kindOf(known.rate) !== kindOf(rate)) return;
+      const known = paused.find(
+        (limit) => limit.name === name && kindOf(limit.rate) === kindOf(rate),
+      );
+      if (known === undefined) return;
       setPeriodAt(numbers, at, known.level);
       countLateAt(numbers, at, known.lateMilli);
       changeRate(numbers, at, known.rate, rate, nowMs);

@@ -171,7 +171,7 @@ function pausedAttributes({ paused = [] }: WholeBucket): Record<string, string> 
     const { tokensMilli } = period;
     const known = { tokensMilli, rate, totalConsumedMilli: 0, remainder: 0 };
     const text = pausedText({ ...known, period: storedPeriod(rate, period) }, 0);
-    if (text !== undefined) attributes[pausedName(name)] = text;
+    if (text !== undefined) attributes[pausedName(name, rate)] = text;
   }
   return attributes;
 }
@@ -303,10 +303,10 @@ function pausesOf(
 ): WholePause[] {
   const pauses = new Map<string, WholePause>();
   for (const { paused } of shards) {
-    for (const [name, { rate, level }] of paused ?? []) {
+    for (const [id, { limitName: name, rate, level }] of paused ?? []) {
       const isBack = kindOf(rates.get(name)) === kindOf(rate);
-      if (isBack || pauses.has(name) || atMs >= level.endMs) continue;
-      pauses.set(name, { name, rate, period: periodOf(shards, name, rate, atMs) });
+      if (isBack || pauses.has(id) || atMs >= level.endMs) continue;
+      pauses.set(id, { name, rate, period: periodOf(shards, name, rate, atMs) });
     }
   }
   return [...pauses.values()];

@@ -4,9 +4,14 @@
  */
 
 import type { Rate } from "../../../core/bucket.ts";
+import type { PeriodRule } from "../../../core/period-rule.ts";
 import type { StoredLimit } from "../../../records/bucket-item.ts";
 import { PAUSED } from "../../../records/bucket-shape.ts";
-import { levelAttributes, ruleAttributes } from "../../../records/period-attributes.ts";
+import {
+  levelAttributes,
+  ruleAttributes,
+  type StoredPeriod,
+} from "../../../records/period-attributes.ts";
 import type { Value } from "../../../storage/item.ts";
 import { kindOf } from "../../config-match.ts";
 import {
@@ -24,16 +29,23 @@ import type { WritePlan } from "./write-plan.ts";
 
 const TEXT = /^(-?\d+) (\d+) (-?\d+) (-?\d+) (\d+) (.+)$/;
 
+/** Ends the name of a session's attribute: a quota of the same name may wait next to it. */
+const OF_SESSION = "#session";
+
 /** A limit that was stopped inside its period. */
 export interface PausedLimit {
+  readonly limitName: string;
   readonly rate: Rate;
   readonly level: PeriodLevel;
   readonly toppedUpMilli: number;
 }
 
+/** The limits that wait in a bucket, by the names of their attributes; absent: none. */
+export type PausedLimits = ReadonlyMap<string, PausedLimit> | undefined;
+
 /** Returns the name of the attribute of a limit. */
-export function pausedName(limitName: string): string {
-  return `${PAUSED}${limitName}`;
+export function pausedName(limitName: string, { rule }: Rate): string {
+  return `${PAUSED}${limitName}${rule?.kind === "session" ? OF_SESSION : ""}`;
 }
 
 /** Returns the text of a limit that stops; `undefined` when its period is over. */
@@ -42,9 +54,16 @@ export function pausedText(
   nowMs: number,
 ): string | undefined {
   if (period === undefined || rate.rule === undefined || nowMs >= period.endMs) return undefined;
-  const { endMs, leftMilli, toppedUpMilli } = period;
-  const numbers = [tokensMilli, endMs, leftMilli, toppedUpMilli, rate.capacityMilli];
-  return `${numbers.join(" ")} ${ruleText(rate.rule)}`;
+  return textOf(tokensMilli, period, rate);
+}
+
+function textOf(
+  tokensMilli: number,
+  { endMs, leftMilli, toppedUpMilli }: Omit<StoredPeriod, "isStored">,
+  { capacityMilli, rule }: Rate,
+): string {
+  const numbers = [tokensMilli, endMs, leftMilli, toppedUpMilli, capacityMilli];
+  return `${numbers.join(" ")} ${ruleText(rule as PeriodRule)}`;
 }
 
 /** Returns the limit of that kind that waits in a bucket; none when its period is over. */
@@ -54,27 +73,52 @@ export function pausedOf(
   wanted: Rate,
   nowMs: number,
 ): PausedLimit | undefined {
-  const found = paused?.get(limitName);
+  const found = paused?.get(pausedName(limitName, wanted));
   if (found === undefined || nowMs >= found.level.endMs) return undefined;
   return kindOf(found.rate) === kindOf(wanted) ? found : undefined;
 }
 
-/** Reads the attributes of limits that wait; those that cannot be read count as absent. */
-export function pausedIn(
-  item: Readonly<Record<string, unknown>>,
-): ReadonlyMap<string, PausedLimit> | undefined {
+/**
+ * Returns the limits that wait in the new shards of a split. The old one keeps all that is left of
+ * them, because nothing can be moved of what may come back.
+ */
+export function pausedAside(paused: PausedLimits): PausedLimits {
+  if (paused === undefined) return undefined;
+  return new Map(
+    [...paused].map(([name, limit]) => {
+      const level = { ...limit.level, tokensMilli: 0, leftMilli: 0 };
+      return [name, { ...limit, level, toppedUpMilli: 0 }];
+    }),
+  );
+}
+
+/** Returns the attributes of limits that wait. */
+export function pausedAttributes(paused: PausedLimits): Record<string, string> {
+  const entries = [...(paused ?? [])].map(([name, { rate, level, toppedUpMilli }]) => {
+    const { tokensMilli, endMs, leftMilli } = level;
+    return [name, textOf(tokensMilli, { endMs, leftMilli, toppedUpMilli }, rate)] as const;
+  });
+  return Object.fromEntries(entries);
+}
+
+/**
+ * Reads the limits that wait, by the names of their attributes; those that cannot be read count as
+ * absent.
+ */
+export function pausedIn(item: Readonly<Record<string, unknown>>): PausedLimits {
   let found: Map<string, PausedLimit> | undefined;
   for (const name in item) {
     if (!name.startsWith(PAUSED)) continue;
-    const limit = readPaused(item[name]);
-    if (limit === undefined) continue;
+    const limitName = name.slice(PAUSED.length).replace(OF_SESSION, "");
+    const limit = readPaused(limitName, item[name]);
+    if (limit === undefined || pausedName(limitName, limit.rate) !== name) continue;
     found ??= new Map();
-    found.set(name.slice(PAUSED.length), limit);
+    found.set(name, limit);
   }
   return found;
 }
 
-function readPaused(text: unknown): PausedLimit | undefined {
+function readPaused(limitName: string, text: unknown): PausedLimit | undefined {
   const [, ...parts] = TEXT.exec(String(text)) ?? [];
   const rule = parts.at(-1);
   const numbers = parts.slice(0, -1).map(Number);
@@ -83,7 +127,8 @@ function readPaused(text: unknown): PausedLimit | undefined {
   try {
     const rate = { capacityMilli, refillMilli: 0, periodMs: 1000, rule: ruleOf(rule) };
     // What it has granted follows from its allowance once it is back.
-    return { rate, level: { tokensMilli, endMs, grantedMilli: 0, leftMilli }, toppedUpMilli };
+    const level = { tokensMilli, endMs, grantedMilli: 0, leftMilli };
+    return { limitName, rate, level, toppedUpMilli };
   } catch {
     return undefined;
   }
@@ -106,7 +151,7 @@ export function startPeriod(
 ): { tokensMilli: number; endMs: number; attributes: Record<string, Value> } {
   const allowance = allowanceAt(bucket, rate, rules);
   const paused = pausedOf(bucket, name, rate, nowMs);
-  if (paused !== undefined) plan.remove(pausedName(name));
+  if (paused !== undefined) plan.remove(pausedName(name, rate));
   const { tokensMilli, endMs, leftMilli } =
     paused === undefined
       ? newLevel(allowance, takenMilli, nowMs)

@@ -170,7 +170,7 @@ export class Rebase {
   /** Removes what waits for a period that is over by now. */
   #dropPaused(): void {
     for (const [name, { level }] of this.#bucket.paused ?? []) {
-      if (this.#periodMs >= level.endMs) this.plan.remove(pausedName(name));
+      if (this.#periodMs >= level.endMs) this.plan.remove(name);
     }
   }
 
@@ -186,7 +186,7 @@ export class Rebase {
   #pause(name: string, stored: StoredLimit): void {
     const text = pausedText(stored, this.#periodMs);
     if (text === undefined) return;
-    this.plan.set(pausedName(name), text);
+    this.plan.set(pausedName(name, stored.rate), text);
     const { tokensMilli: value } = stored;
     this.plan.require({ is: "=", name: `b_${name}_tk`, value });
   }

@@ -23,7 +23,7 @@ import {
 } from "../../../records/bucket-item.ts";
 import { type Item, textAt } from "../../../storage/item.ts";
 import type { BuiltFrom } from "../../config-match.ts";
-import { type PausedLimit, pausedIn } from "./paused-limits.ts";
+import { type PausedLimits, pausedAttributes, pausedIn } from "./paused-limits.ts";
 import { storedAt } from "./period-plan.ts";
 
 const EPOCH_AGE_MS_MAX = 86_400_000;
@@ -44,7 +44,7 @@ export interface SeenBucket extends StoredBucket {
   /** Record of what the bucket has needed, see `need.ts`; on the first shard. */
   readonly need: string | undefined;
   /** Limits that wait for the end of their period; nearly always none. */
-  readonly paused: ReadonlyMap<string, PausedLimit> | undefined;
+  readonly paused: PausedLimits;
 }
 
 /** Absent, unless a bucket was rebased more than once within a millisecond. */
@@ -84,9 +84,10 @@ export function decoded(item: Item | undefined): SeenBucket | undefined {
 
 /** Returns the item of a shard other than the first. */
 export function encodeShard(namespaceId: string, bucket: SeenBucket): Item {
-  const { rebases, generation } = bucket;
+  const { rebases, generation, paused } = bucket;
   return {
     ...encodeBucket(namespaceId, bucket),
+    ...pausedAttributes(paused),
     ...(rebases === 0 ? {} : { [REBASES]: rebases }),
     ...(generation === 0 ? {} : { [GENERATION]: generation }),
   };

@@ -14,6 +14,7 @@ import { invariant } from "../../../domain/check.ts";
 import type { StoredLimit } from "../../../records/bucket-item.ts";
 import { linkTests } from "../../leg.ts";
 import { FULL_PYTHON_METER } from "../plan/new-bucket.ts";
+import { pausedAside } from "../plan/paused-limits.ts";
 import { dividePeriod } from "../plan/period-plan.ts";
 import {
   accruedUp,
@@ -106,7 +107,7 @@ export function planSplit(
     kept: { ...all, ...sharding, rebases, limits: kept, writes, meterMs },
     created: places.map((at, index) => {
       const limits = moved[index] as Map<string, StoredLimit>;
-      return { ...all, ...other, shard: at, limits };
+      return { ...all, ...other, shard: at, limits, paused: pausedAside(bucket.paused) };
     }),
   };
 }

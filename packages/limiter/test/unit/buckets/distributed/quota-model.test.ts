@@ -6,6 +6,7 @@
 import { type Leg, refundOf } from "@zae-limiter/limiter/buckets/leg.ts";
 import { Periods } from "@zae-limiter/limiter/domain/periods.ts";
 import { casesOf } from "@zae-limiter/test-support/effort.ts";
+import { halveShards } from "@zae-limiter/test-support/force-merge.ts";
 import { splitShard } from "@zae-limiter/test-support/force-split.ts";
 import {
   type Client,
@@ -36,7 +37,7 @@ interface Command {
   readonly client: number;
   readonly waitMs: number;
   readonly amount: number;
-  readonly deed: "take" | "refund" | "split";
+  readonly deed: "take" | "refund" | "split" | "merge";
   readonly which: number;
 }
 
@@ -52,7 +53,7 @@ const command: fc.Arbitrary<Command> = fc.record({
   client: fc.nat(2),
   waitMs: fc.oneof(fc.nat(1500), fc.nat(3 * HOUR_MS), fc.nat(30 * HOUR_MS)),
   amount: fc.integer({ min: 1, max: 12 }),
-  deed: fc.constantFrom<Command["deed"]>("take", "take", "take", "refund", "split"),
+  deed: fc.constantFrom<Command["deed"]>("take", "take", "take", "refund", "split", "merge"),
   which: fc.nat(20),
 });
 
@@ -64,7 +65,7 @@ const world = (isSplit: boolean): fc.Arbitrary<World> =>
       ? fc.constant([0, 0, 0])
       : fc.tuple(fc.constant(0), fc.integer({ min: -2, max: 2 }), fc.nat(2)),
     commands: fc.array(
-      command.filter(({ deed }) => isSplit || deed !== "split"),
+      command.filter(({ deed }) => isSplit || (deed !== "split" && deed !== "merge")),
       { minLength: 20, maxLength: 60 },
     ),
   });
@@ -89,14 +90,18 @@ class Run {
     this.#table.nowMs += waitMs;
     const client = this.#clients[at] as Client;
     if (deed === "refund") return this.#refund(client, which);
-    if (deed === "split") {
-      this.#splits += 1;
-      if (this.#splits > SPLITS_MAX) return;
-      const target = { namespaceId: NAMESPACE, ...TARGET };
-      await splitShard(this.#table.items, target, 0, this.#table.nowMs);
-      return;
-    }
+    if (deed === "split" || deed === "merge") return this.#reshape(deed);
     return this.#take(client, amount);
+  }
+
+  async #reshape(deed: "split" | "merge"): Promise<void> {
+    const { items, nowMs } = this.#table;
+    const target = { namespaceId: NAMESPACE, ...TARGET };
+    if (deed === "merge") {
+      if (await halveShards(items, target, nowMs)) this.#splits -= 1;
+    } else if (this.#splits < SPLITS_MAX && (await splitShard(items, target, 0, nowMs))) {
+      this.#splits += 1;
+    }
   }
 
   async #take(client: Client, amount: number): Promise<void> {
@@ -155,7 +160,7 @@ async function check(drawn: World): Promise<void> {
 
 test.each([
   ["clients with other data of the zone", false],
-  ["shards that are split at any time", true],
+  ["shards that are split and merged at any time", true],
 ])(
   `no period of a quota grants more than its allowance: %s (${RUNS} runs, FC_SEED=${SEED})`,
   async (_, isSplit) => {

@@ -1,6 +1,8 @@
 import { newBucket } from "@zae-limiter/limiter/buckets/distributed/plan/new-bucket.ts";
 import {
   newLevel,
+  pausedAside,
+  pausedAttributes,
   pausedIn,
   pausedName,
   pausedOf,
@@ -31,13 +33,34 @@ const STORED = BUCKET.limits.get("a") as StoredLimit;
 
 test("a limit that stops inside its period is read again as it was", () => {
   const text = pausedText(STORED, NOW);
-  const paused = pausedIn({ [pausedName("a")]: text, other: 1 });
-  expect(paused?.get("a")).toMatchObject({ level: { tokensMilli: 7000, endMs: END_MS } });
+  const paused = pausedIn({ [pausedName("a", QUOTA)]: text, other: 1 });
+  expect(paused?.get("pq_a")).toMatchObject({
+    limitName: "a",
+    level: { tokensMilli: 7000, endMs: END_MS },
+  });
   const bucket = { ...BUCKET, paused };
   expect(pausedOf(bucket, "a", QUOTA, NOW)?.rate.capacityMilli).toBe(10_000);
   expect(pausedOf(bucket, "a", QUOTA, END_MS)).toBeUndefined();
   expect(pausedOf(bucket, "a", Limit.parse("a:10/min").rate, NOW)).toBeUndefined();
   expect(pausedOf(bucket, "b", QUOTA, NOW)).toBeUndefined();
+});
+
+test("a quota and a session of one name wait next to each other, and aside of a split", () => {
+  const session = Limit.parse("a:10/session:5hour").rate;
+  const period = { endMs: NOW + 1000, leftMilli: 0, toppedUpMilli: 2000, isStored: true };
+  const paused = pausedIn({
+    [pausedName("a", QUOTA)]: pausedText(STORED, NOW),
+    [pausedName("a", session)]: pausedText({ ...STORED, rate: session, period }, NOW),
+  });
+  const bucket = { ...BUCKET, paused };
+  expect(pausedOf(bucket, "a", session, NOW)).toMatchObject({ toppedUpMilli: 2000 });
+  expect(pausedOf(bucket, "a", QUOTA, NOW)?.rate.rule?.kind).toBe("quota");
+  expect(pausedIn(pausedAttributes(paused))).toEqual(paused);
+  const aside = { ...BUCKET, paused: pausedAside(paused) };
+  expect(pausedOf(aside, "a", session, NOW)).toMatchObject({
+    level: { tokensMilli: 0, endMs: NOW + 1000 },
+    toppedUpMilli: 0,
+  });
 });
 
 test("a limit that stops after its period is over leaves nothing", () => {
@@ -47,7 +70,7 @@ test("a limit that stops after its period is over leaves nothing", () => {
 test.each(["", "1 2 3", "x 2 0 0 1 s5", "1 2 0 0 1 qx UTC 0 0"])(
   "the attribute %j of a limit that waits counts as absent",
   (text) => {
-    expect(pausedIn({ [pausedName("a")]: text })).toBeUndefined();
+    expect(pausedIn({ [pausedName("a", QUOTA)]: text })).toBeUndefined();
   },
 );
 
