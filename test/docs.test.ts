@@ -130,6 +130,19 @@ describe("the documents", () => {
     },
   );
 
+  test("every link of the site's home page leads to a page", () => {
+    const path = join(ROOT, "site/index.md");
+    const text = readFileSync(path, "utf8");
+    const links = [...text.matchAll(LINK_PATTERN)];
+    expect(links.length).toBeGreaterThan(0);
+    expect(links.filter(([, to = "", heading]) => !leadsTo(path, to, heading))).toEqual([]);
+    // Those of the front matter are addresses on the site; the reference is made from the code.
+    const addresses = [...text.matchAll(/^ +link: \/(?!reference\/api\/)(\S+)$/gm)];
+    expect(addresses.length).toBeGreaterThan(5);
+    const pages = addresses.map(([, address]) => join(ROOT, `docs/${address}.md`));
+    expect(pages.filter((page) => !existsSync(page))).toEqual([]);
+  });
+
   test("every test that the threat model names exists", () => {
     const text = readFileSync(join(ROOT, "docs/operators/security.md"), "utf8");
     const named = new Set([...text.matchAll(/`([\w-]+\.test\.ts)`/g)].map(([, name]) => name));
