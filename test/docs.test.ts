@@ -143,6 +143,13 @@ describe("the documents", () => {
     expect(pages.filter((page) => !existsSync(page))).toEqual([]);
   });
 
+  test("every page has a place in the sidebar of the site", () => {
+    const sidebar = readFileSync(join(ROOT, "site/.vitepress/sidebar.mjs"), "utf8");
+    const pages = DOCUMENTS.flatMap((path) => /docs\/(?!adr\/)(.+)\.md$/.exec(path)?.[1] ?? []);
+    expect(pages.length).toBeGreaterThan(50);
+    expect(pages.filter((page) => !sidebar.includes(`"${page}"`))).toEqual([]);
+  });
+
   test("every test that the threat model names exists", () => {
     const text = readFileSync(join(ROOT, "docs/operators/security.md"), "utf8");
     const named = new Set([...text.matchAll(/`([\w-]+\.test\.ts)`/g)].map(([, name]) => name));

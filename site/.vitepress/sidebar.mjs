@@ -15,6 +15,7 @@ const GUIDE = [
   group("Concepts", [
     page("The token bucket", "guide/token-bucket"),
     page("Limits and levels", "guide/limits"),
+    page("Quotas", "guide/quotas"),
     page("Hierarchy", "guide/hierarchy"),
     page("A limit per team", "guide/per-team"),
     page("Budgets in money", "guide/budgets"),
