@@ -12,7 +12,6 @@ import {
 } from "../buckets/leg.ts";
 import { RateLimiterUnavailable } from "../domain/errors/errors.ts";
 import { tooBusy } from "../domain/errors/unavailability.ts";
-import type { Limit } from "../domain/limit.ts";
 import { TOTAL } from "../domain/names.ts";
 import { SLOTS_PER_RESOLUTION } from "../records/config/config-resolver.ts";
 import type { BucketName } from "../records/keys.ts";
@@ -34,11 +33,12 @@ import {
   type Seen,
 } from "./decision.ts";
 import type { LeaseWarning, LimiterEvent } from "./events.ts";
+import { HoldTimes } from "./hold-times.ts";
 import { inTime } from "./in-time.ts";
 import { ActiveLease } from "./lease/active-lease.ts";
 import { DegradedLease } from "./lease/degraded-lease.ts";
 import { type Granted, hasEntry } from "./lease/holding.ts";
-import type { LeaseHost, LeaseTarget } from "./lease/lease-host.ts";
+import { type LeaseHost, type LeaseTarget, leaseTargetOf, namesTotal } from "./lease/lease-host.ts";
 import { type ConsumeTarget, isMissing, Legs } from "./legs.ts";
 import type { RateLimiterOptions } from "./limiter-options.ts";
 import type { ObservedCall } from "./observed-call.ts";
@@ -78,6 +78,7 @@ export class Acquirer implements LeaseHost {
   readonly #legs: Legs;
   readonly #ignoresMissing: boolean;
   readonly #onRefunded: (leg: Leg) => void;
+  readonly #holds = new HoldTimes();
 
   constructor(
     internals: RepositoryInternals,
@@ -157,7 +158,7 @@ export class Acquirer implements LeaseHost {
     const deadline = this.deadline();
     const { legs, shares } = await this.#legsOf(target, deadline, false);
     const { balancesMilli, periods } = await this.buckets.read(legs, { deadline });
-    return { legs, shares, balancesMilli, periods };
+    return { legs, shares, balancesMilli, periods, holds: this.#holds };
   }
 
   /** Returns the names of the limits of an entity, and of the totals that count for it. */
@@ -194,7 +195,7 @@ export class Acquirer implements LeaseHost {
     const { result } = round;
     const isRefused = !(result instanceof Promise) && result.outcome === "refused";
     if (isRefused && !(result.withoutBucket ?? []).some(isCascading)) {
-      return refused(target, round.call, result);
+      return refused(target, round.call, result, this.#holds);
     }
     return this.#consumeInRounds(target, deadline, round);
   }
@@ -217,12 +218,12 @@ export class Acquirer implements LeaseHost {
         const { legs: outcomes } = result;
         this.#see(legs, (at) => (outcomes[at] as LegOutcome).link, true);
         if (legs.some(isWatched)) this.#internals.alerts.granted(legs, outcomes);
-        return { legs, shares, outcomes, holdsSlots: outcomes.some(hasEntry) };
+        return { legs, shares, outcomes, heldFromMs: this.#heldFrom(outcomes) };
       }
       if (result.outcome === "refused") {
         const unsure = (result.withoutBucket ?? []).filter(isCascading);
         if (await this.#legs.haveMoved(unsure, deadline)) continue;
-        return refused(target, call, result);
+        return refused(target, call, result, this.#holds);
       }
       if (result.outcome === "relinked") {
         this.#see(legs, (at) => result.links[at] as Link, false);
@@ -320,6 +321,14 @@ export class Acquirer implements LeaseHost {
     if (isWatched(adjustment)) this.#internals.alerts.adjusted(adjustment);
   }
 
+  held(bucket: BucketName, fromMs: number): void {
+    this.#holds.add(bucket, this.timer.nowMs() - fromMs);
+  }
+
+  #heldFrom(outcomes: readonly LegOutcome[]): number | undefined {
+    return outcomes.some(hasEntry) ? this.timer.nowMs() : undefined;
+  }
+
   refunded(bucket: BucketName, tokens: AmountsByName): void {
     this.#queues.refund(bucket, tokens);
   }
@@ -369,21 +378,6 @@ export class Acquirer implements LeaseHost {
   }
 }
 
-/** Returns the lease target; the other fields of the request apply to its lease too. */
-function leaseTargetOf(request: AcquireRequest, outcome: Outcome): LeaseTarget {
-  const { limits, onUnavailable, missingLimits, totals } = request;
-  if ((limits ?? onUnavailable ?? missingLimits ?? totals) === undefined) return outcome;
-  const { entityId, resource } = outcome;
-  // `isPlain` lets only checked lists of limits pass.
-  const given = limits as readonly Limit[] | undefined;
-  return { entityId, resource, limits: given, onUnavailable, missingLimits, totals };
-}
-
-/** Whether the call of a lease consumed from the total of its entity by a part of its own. */
-function namesTotal({ entityId, also = [] }: LeaseTarget): boolean {
-  return also.some((part) => part.resource === TOTAL && part.entityId === entityId);
-}
-
 /** Whether an entity cascades by a link that may have changed. */
 function isCascading({ link, linkIsFresh }: Leg): boolean {
   return link.cascade && !linkIsFresh;
@@ -393,6 +387,7 @@ function refused(
   { entityId: caller }: ConsumeTarget,
   { legs, shares }: CallLegs,
   { balancesMilli, periods, local, shownAtMs }: Extract<ConsumeResult, { outcome: "refused" }>,
+  holds: HoldTimes,
 ): Refused {
-  return { granted: false, legs, shares, caller, balancesMilli, periods, local, shownAtMs };
+  return { granted: false, legs, shares, caller, balancesMilli, periods, holds, local, shownAtMs };
 }

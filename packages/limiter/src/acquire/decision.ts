@@ -25,6 +25,7 @@ import {
 import { TOTAL } from "../domain/names.ts";
 import type { BucketName } from "../records/keys.ts";
 import { partsAt, type Shares } from "./call-legs.ts";
+import type { HoldTimes } from "./hold-times.ts";
 import type { Lease } from "./lease/lease.ts";
 
 /** Legs and their balances. */
@@ -35,6 +36,8 @@ export interface Seen {
   readonly caller?: string;
   readonly balancesMilli: readonly (readonly number[])[];
   readonly periods?: SeenBalances["periods"];
+  /** How long slots were held lately. */
+  readonly holds?: HoldTimes;
   /** When the store showed the oldest state among them; absent: just now. */
   readonly shownAtMs?: number | undefined;
   /** Whether cached states decided, without a request to the store. */
@@ -212,7 +215,10 @@ export function isUndecided<T>(
 }
 
 /** Returns the statuses of all legs, given their balances. */
-export function statusesOf(legs: readonly Leg[], seen: SeenBalances): LimitStatus[] {
+export function statusesOf(
+  legs: readonly Leg[],
+  seen: SeenBalances & Pick<Seen, "holds">,
+): LimitStatus[] {
   return statusesBy(statusOf, legs, seen);
 }
 
@@ -259,7 +265,7 @@ export function statusesAfter(legs: readonly Leg[], seen: SeenBalances): LimitSt
 function statusesBy(
   make: (check: LimitCheck, balanceMilli: number, rate: Rate) => LimitStatus,
   legs: readonly Leg[],
-  { balancesMilli, periods }: SeenBalances,
+  { balancesMilli, periods, holds }: SeenBalances & Pick<Seen, "holds">,
 ): LimitStatus[] {
   // A list that grows by `push` reserves room for seventeen; most calls have one or two.
   const statuses = new Array<LimitStatus>(legs.reduce(countLimits, 0));
@@ -274,7 +280,8 @@ function statusesBy(
       const balance = balances[at] as number;
       const period = seen === undefined ? undefined : periodOf(limit, seen[at], balance);
       const bypassed = config.bypass === true;
-      const check = { entityId, resource, limit, requested, bypassed, period };
+      const heldMs = limit.kind === "concurrency" ? holds?.median(legs[legAt] as Leg) : undefined;
+      const check = { entityId, resource, limit, requested, bypassed, period, heldMs };
       statuses[count] = make(check, balance, limit.rate);
       count += 1;
     }

@@ -80,7 +80,7 @@ export interface LimitCheck {
 }
 
 /** The wait for a slot of a bucket of which no hold has ended yet. */
-const HELD_MS = 1000;
+export const HELD_MS = 1000;
 
 /**
  * Returns the status of a bucket whose balance is known. Only a request above zero can be exceeded.

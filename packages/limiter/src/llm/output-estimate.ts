@@ -1,7 +1,7 @@
 /** Estimates how much output a call will have: from earlier calls, or by an option. */
 
 import { LRUCache } from "lru-cache";
-import { DecayingHistogram } from "./decaying-histogram.ts";
+import { DecayingHistogram } from "../core/decaying-histogram.ts";
 
 /** `learned`: from earlier calls. `max`: the `max_tokens` of the request. A number: that many. */
 export type Reserve = "learned" | "max" | number;

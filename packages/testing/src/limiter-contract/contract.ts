@@ -15,6 +15,7 @@ import { eventsContract } from "./events.ts";
 import { alertsContract } from "./kinds/alerts.ts";
 import { quotasContract } from "./kinds/quotas.ts";
 import { slotsContract } from "./kinds/slots.ts";
+import { slotsWaitingContract } from "./kinds/slots-waiting.ts";
 import { leaseContract } from "./lease.ts";
 import { leaseCorrectionsContract } from "./lease-corrections.ts";
 import { missingLimitsContract } from "./missing-limits.ts";
@@ -60,6 +61,7 @@ const SUITES: readonly (readonly [string, Suite])[] = [
   ["quotas", quotasContract],
   ["alerts", alertsContract],
   ["slots", slotsContract],
+  ["waiting for slots", slotsWaitingContract],
   ["time to live", ttlContract],
   ["several resources", alsoContract],
   ["several entities", alsoEntitiesContract],

@@ -140,8 +140,9 @@ export class ActiveLease implements Lease {
   commit(): Promise<void> {
     if (this.isEnded) return Promise.reject(new LeaseExpiredError());
     this.#ended = "committed";
-    const isUnchanged = this.#holdings === undefined && this.#granted.holdsSlots !== true;
-    return isUnchanged ? ENDED : this.#held().end();
+    const { heldFromMs } = this.#granted;
+    if (heldFromMs !== undefined) return this.#held().end(heldFromMs);
+    return this.#holdings === undefined ? ENDED : this.#holdings.end(heldFromMs);
   }
 
   async rollback(): Promise<void> {

@@ -20,8 +20,8 @@ export interface Granted {
   readonly legs: readonly Leg[];
   readonly shares?: Shares;
   readonly outcomes: readonly LegOutcome[];
-  /** Whether it took slots, which come back when the lease ends. */
-  readonly holdsSlots?: boolean;
+  /** When it took slots, by the timer; absent where it took none. */
+  readonly heldFromMs?: number | undefined;
   /** Balances that are left, leg by leg, where they are known without the outcomes. */
   readonly balancesMilli?: readonly (readonly number[])[];
   /** The periods of limits, leg by leg, where they are known without the outcomes. */

@@ -62,10 +62,16 @@ export class LeaseHoldings {
     return this.#inTurn(() => this.#writePending());
   }
 
-  /** Writes what was adjusted so far, and gives back the slots that are still held. */
-  end(): Promise<void> {
+  /**
+   * Writes what was adjusted so far, and gives back the slots that are still held. `fromMs`: when
+   * the grant took them, by the timer.
+   */
+  end(fromMs: number | undefined): Promise<void> {
     for (const holding of this.all) {
-      slotsMilli(holding)?.forEach((delta, at) => {
+      const slots = slotsMilli(holding);
+      if (slots === undefined) continue;
+      if (fromMs !== undefined) this.#host.held(holding, fromMs);
+      slots.forEach((delta, at) => {
         add(holding.pendingMilli, at, delta);
       });
     }

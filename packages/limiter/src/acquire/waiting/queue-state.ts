@@ -1,9 +1,9 @@
 /** The cached state of a queue of waiters: the last answer of the store, and the refunds since. */
 
-import { accruedMilli, retryAfterMs } from "../../core/bucket.ts";
+import { accruedMilli, hasSlots, retryAfterMs } from "../../core/bucket.ts";
 import { floorDiv } from "../../core/integers.ts";
 import type { Limit } from "../../domain/limit.ts";
-import { type LimitStatus, secondsUntilFull } from "../../domain/limit-status.ts";
+import { HELD_MS, type LimitStatus, secondsUntilFull } from "../../domain/limit-status.ts";
 import { bucketId } from "../../records/keys.ts";
 import type { AmountsByName } from "../acquire-request.ts";
 import { Refusal } from "../decision.ts";
@@ -147,7 +147,7 @@ function statusBehind(status: LimitStatus, place: PlaceInLine): LimitStatus {
     retryAfterSeconds: exceeded ? waitMs / 1000 : 0,
     fullAfterSeconds:
       status.resetsAtMs === undefined
-        ? secondsUntilFull(balanceMilli, limit.rate)
+        ? secondsUntilFull(balanceMilli, limit.rate, 0, heldMsOf(status))
         : Math.max(0, status.resetsAtMs - place.nowMs) / 1000,
     deficit: Math.max(0, requested - available),
   };
@@ -159,6 +159,7 @@ function statusBehind(status: LimitStatus, place: PlaceInLine): LimitStatus {
  */
 function waitOf(status: LimitStatus, missingMilli: number, { nowMs }: PlaceInLine): number {
   const { resetsAtMs, periodStartMs, limit } = status;
+  if (hasSlots(limit.rate)) return heldMsOf(status);
   if (resetsAtMs === undefined || periodStartMs === undefined) {
     return retryAfterMs(missingMilli, limit.rate);
   }
@@ -171,6 +172,7 @@ function waitOf(status: LimitStatus, missingMilli: number, { nowMs }: PlaceInLin
 function balanceNow(status: LimitStatus, place: PlaceInLine): number {
   const { elapsedMs, refunded, nowMs } = place;
   const { rate } = status.limit;
+  if (hasSlots(rate)) return Math.min(rate.capacityMilli, (status.available + refunded) * 1000);
   if (status.resetsAtMs !== undefined) {
     if (nowMs >= status.resetsAtMs) return rate.capacityMilli;
     return (status.available + refunded) * 1000 + 999;
@@ -181,6 +183,11 @@ function balanceNow(status: LimitStatus, place: PlaceInLine): number {
       ? status.requested * 1000 - missedMilli(status)
       : status.available * 1000 + 999;
   return Math.min(rate.capacityMilli, seen + accrued + refunded * 1000);
+}
+
+/** Returns how long slots are held, as the status of a bucket estimates it. */
+function heldMsOf({ fullAfterSeconds }: LimitStatus): number {
+  return fullAfterSeconds === 0 ? HELD_MS : fullAfterSeconds * 1000;
 }
 
 /** Returns what was missing, computed from the time in which it accrues. */

@@ -309,6 +309,9 @@ export class WaitingQueue {
 
 /** Returns whether waiting cannot help: a request that never fits is always too late. */
 export function isTooLate(refusal: Refusal, nowMs: number, until: number): boolean {
-  const { retryAfterSeconds } = refusal;
-  return !Number.isFinite(retryAfterSeconds) || nowMs + retryAfterSeconds * 1000 > until;
+  return refusal.violations.some(({ retryAfterSeconds, estimated }) => {
+    // An estimate refuses no call: a slot may come back at any time.
+    if (estimated === true && Number.isFinite(retryAfterSeconds)) return nowMs >= until;
+    return !Number.isFinite(retryAfterSeconds) || nowMs + retryAfterSeconds * 1000 > until;
+  });
 }

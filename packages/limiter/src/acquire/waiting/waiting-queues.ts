@@ -9,6 +9,7 @@ import type { Clock, Deadline, Timer } from "../../base/time.ts";
 import { onAdded } from "../../buckets/added-tokens.ts";
 import type { BucketStore } from "../../buckets/bucket-store.ts";
 import { InfrastructureError, RateLimiterUnavailable } from "../../domain/errors/errors.ts";
+import type { LimitStatus } from "../../domain/limit-status.ts";
 import { bucketId } from "../../records/keys.ts";
 import type { AmountsByName } from "../acquire-request.ts";
 import { partsOf, type Refusal } from "../decision.ts";
@@ -25,6 +26,9 @@ const SLEEP_MS_MAX = 86_400_000;
 const ASK_MS_MAX = 60_000;
 /** Milliseconds within which processes that wait for the same edge ask, instead of all at once. */
 const EDGE_JITTER_MS = 100;
+/** The head asks for a slot within this time, and not more often. */
+const SLOT_MS_MAX = 1000;
+const SLOT_MS_MIN = 50;
 /** Requests that wait at a time, in all queues of a store; a waiter takes some 6 KB. */
 const WAITERS_MAX = 10_000;
 
@@ -270,6 +274,9 @@ export class WaitingQueues {
   #restOf({ retryAfterSeconds, violations }: Refusal, { until }: Waiter, nowMs: number): number {
     const waitMs = retryAfterSeconds * 1000;
     if (waitMs > ASK_MS_MAX) return ASK_MS_MAX;
+    if (violations.every(({ estimated }) => estimated === true)) {
+      return Math.min(Math.max(...violations.map(slotMs)), until - nowMs);
+    }
     if (!violations.some(({ resetsAtMs }) => resetsAtMs !== undefined)) return waitMs;
     const jitterMs = Math.floor(this.#random() * EDGE_JITTER_MS);
     return Math.max(waitMs, Math.min(waitMs + jitterMs, until - nowMs));
@@ -313,6 +320,15 @@ export class WaitingQueues {
     request.call.signal?.throwIfAborted();
     if (isClosed()) throw new InfrastructureError("The limiter was closed while a call waited");
   }
+}
+
+/**
+ * Returns how long the head rests for a slot of another process: as long as one of all slots is
+ * held on average. Those of this process wake it.
+ */
+function slotMs({ retryAfterSeconds, limit }: LimitStatus): number {
+  const eachMs = (retryAfterSeconds * 1000) / limit.capacity;
+  return Math.min(SLOT_MS_MAX, Math.max(SLOT_MS_MIN, eachMs));
 }
 
 /**

@@ -1,5 +1,5 @@
+import { DecayingHistogram } from "@zae-limiter/limiter/core/decaying-histogram.ts";
 import { readHttpCall } from "@zae-limiter/limiter/llm/call.ts";
-import { DecayingHistogram } from "@zae-limiter/limiter/llm/decaying-histogram.ts";
 import { COLD_START_TOKENS, OutputEstimate } from "@zae-limiter/limiter/llm/output-estimate.ts";
 import { estimateInput } from "@zae-limiter/limiter/llm/prompt-size.ts";
 import fc from "fast-check";
