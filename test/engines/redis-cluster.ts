@@ -63,6 +63,18 @@ export class RedisCluster {
     }
   }
 
+  /** Takes a slot from its primary for a while: no node serves it then. */
+  async withoutSlotOf(key: string, during: () => Promise<void>): Promise<void> {
+    const slot = String(await this.#first.admin.call("CLUSTER", "KEYSLOT", key));
+    const { admin } = this.#primaries[this.#primaryOf(Number(slot))] as Node;
+    const isUp = async () => /cluster_state:ok/.test(String(await admin.call("CLUSTER", "INFO")));
+    await admin.call("CLUSTER", "DELSLOTS", slot);
+    await until(async () => !(await isUp()));
+    await during();
+    await admin.call("CLUSTER", "ADDSLOTS", slot);
+    await until(isUp);
+  }
+
   /** Lets the replica take over from the first primary. */
   async failOver(): Promise<void> {
     const replica = this.#nodes[PRIMARIES] as Node;

@@ -13,6 +13,7 @@ import { RedisCluster } from "@zae-limiter/test-engines/redis-cluster.ts";
 import { RedisServer, type RedisServerOptions } from "@zae-limiter/test-engines/redis-server.ts";
 import { NIGHTLY_ONLY } from "@zae-limiter/test-support/effort.ts";
 import { itemStoreContract } from "@zae-limiter/test-support/item-store-contract.ts";
+import { failureOf } from "@zae-limiter/test-support/outcomes.ts";
 import { newPrefix } from "@zae-limiter/test-support/redis-prefix.ts";
 import { describeUnless } from "@zae-limiter/test-support/unless.ts";
 import { limiterContract } from "@zae-limiter/testing/limiter-contract/contract.ts";
@@ -120,6 +121,26 @@ describeUnless(NIGHTLY_ONLY).each(["valkey", "redis"])("a cluster of %s", (kind)
       await repo.namespaces.delete(first);
       await repo.namespaces.purge(id);
       expect(await repo.namespaces.get(first)).toBeUndefined();
+    },
+  );
+
+  it.each(["ioredis", "node-redis"] as const)(
+    "a slot that no node serves makes calls of %s unavailable, with nothing written",
+    async (client) => {
+      const { repo, limiter } = await open(client, `down-${client}`);
+      await repo.limits.setSystem(["n:10/day"]);
+      await limiter.acquire(CALL);
+      await cluster.withoutSlotOf(`{${repo.namespaceId}}`, async () => {
+        const error = await failureOf(limiter.acquire(CALL));
+        expect(error).toBeInstanceOf(RateLimiterUnavailable);
+        expect(error).toMatchObject({ reason: "server", nothingWritten: true });
+        expect((error as Error).message).toContain("CLUSTERDOWN");
+      });
+      await expect
+        .poll(() => limiter.acquire(CALL).catch(() => "down"), SOON_POLL)
+        .not.toBe("down");
+      const [state] = await repo.buckets.list("key");
+      expect(state?.totalConsumed).toBe(2);
     },
   );
 

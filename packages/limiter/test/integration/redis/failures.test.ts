@@ -103,6 +103,9 @@ describeRedis("failures", () => {
     await admin.config("SET", "min-replicas-to-write", "0");
     await admin.replicaof("127.0.0.1", "1");
     await refusedBy("READONLY");
+    await configure({ "replica-serve-stale-data": "no" });
+    await refusedBy("MASTERDOWN");
+    await admin.config("SET", "replica-serve-stale-data", "yes");
     await admin.replicaof("NO", "ONE");
     // The client has left the replica, and connects again.
     await expect
