@@ -79,6 +79,8 @@ const IO_OPTIONS = {
   lazyConnect: true,
   stringNumbers: false,
   commandTimeout: undefined,
+  // Asks again soon whether the server has loaded its data: by default after ten seconds.
+  maxLoadingRetryTime: RECONNECT_MS_MAX,
   retryStrategy: (attempts: number) => Math.min(attempts * 20, RECONNECT_MS_MAX),
   // 1: connect again, to the new primary, and send nothing again.
   reconnectOnError: (error: Error) => (/^(?:READONLY|UNBLOCKED)/.test(error.message) ? 1 : false),
