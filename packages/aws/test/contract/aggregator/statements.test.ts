@@ -111,6 +111,17 @@ test("a session has a statement of the aggregator once the next one begins", asy
   expect(await statements()).toMatchObject([{ ...session, granted: 10, used: 3 }]);
 });
 
+test("a session that an operator ended has a statement with its top-ups", async () => {
+  const { time, repo, take, statements } = await opened("req:10/session:5hour");
+  await take(3);
+  await repo.buckets.topUp({ ...KEY, amounts: { req: 5 } });
+  time.nowMs += HOUR_MS;
+  await repo.buckets.reset(KEY);
+  await take(1);
+  const found = await statements();
+  expect(found).toMatchObject([{ endMs: START + HOUR_MS, granted: 15, used: 3 }]);
+});
+
 test("a limit that was removed in its period has a statement of the aggregator", async () => {
   const { time, repo, limiter, take, statements } = await opened("req:10/day UTC", "tpm:60/min");
   await take(9);

@@ -202,3 +202,37 @@ test("audit events: limits, switches, policies, moves, top-ups and resets", asyn
   const reset = { entityId: "u1", resource: "sched", principal };
   await expectEvent(10, () => repo.buckets.reset(reset));
 });
+
+test("a level with a session, its bucket, and that after a top-up and a reset", async () => {
+  await repo.limits.setResource("session", ["rpm:60", "session:10000/session:5hour"]);
+  await expectWritten("42-config-resource-session-quota", "config_version");
+  const [bucket] = pythonItems("43-bucket-session-quota", repo.namespaceId);
+  nowMs = Number(bucket?.b_session_wa);
+  await acquire("u1", "session", { rpm: 1, session: 1500 });
+  await expectWritten("43-bucket-session-quota", ...OURS, "rf");
+  const u1 = { entityId: "u1", resource: "session" };
+  await repo.buckets.topUp({ ...u1, amounts: { session: 5000 } });
+  atBase("61-bucket-session-reset");
+  await repo.buckets.reset(u1);
+  // The rate is as full here, by a balance of an earlier base time.
+  await expectWritten("61-bucket-session-reset", ...OURS, "rn", "rf", "b_rpm_tk");
+  expect(await limiter.available(u1)).toEqual({ rpm: 60, session: 10_000 });
+});
+
+/** The attributes of parameter schedules, which the first limit of these items has. */
+const WINDOWS = ["sched", "l_rpm_sched", "b_rpd_sched", "b_tpm_sched"];
+
+test("a level with a calendar quota, its bucket, and that after a reset", async () => {
+  const limits = ["rpm:1000", "tpm:50000", "rpd:10000/day America/New_York"];
+  await repo.limits.setResource("sched", limits);
+  await expectWritten("40-config-resource-schedules", "config_version", ...WINDOWS);
+  atBase("41-bucket-schedules");
+  await acquire("u1", "sched", { rpm: 1, tpm: 10, rpd: 1 });
+  await expectWritten("41-bucket-schedules", ...OURS, ...WINDOWS, "b_rpd_pe", "vu");
+  atBase("60-bucket-reset");
+  const u1 = { entityId: "u1", resource: "sched" };
+  await repo.buckets.reset(u1);
+  const balances = ["rf", "b_rpm_tk", "b_tpm_tk"];
+  await expectWritten("60-bucket-reset", ...OURS, ...WINDOWS, "b_rpd_pe", ...balances);
+  expect(await limiter.available(u1)).toEqual({ rpm: 1000, tpm: 50_000, rpd: 10_000 });
+});

@@ -15,6 +15,7 @@ import {
   periodAttributesOf,
   ruleAttributes,
   type StoredPeriod,
+  VALID_UNTIL,
 } from "../../../records/period-attributes.ts";
 import type { BucketConfig, SeenPeriod, SeenPeriods } from "../../leg.ts";
 import {
@@ -180,12 +181,13 @@ export function planAddition(
   const heldMilli = balanceIn(level, allowance, nowMs);
   const isReset = !Number.isFinite(additionMilli);
   const over = nowMs >= level.endMs;
+  // Clients of the Python library read the item again.
+  if (isReset) plan.set(VALID_UNTIL, 0);
   if (isReset && rule.kind === "session") {
     const startMs = nowMs - rule.seconds * 1000;
-    const { windowStart, windowApplied, toppedUp: added } = periodAttributesOf(name);
+    const { windowStart, windowApplied } = periodAttributesOf(name);
     plan.set(windowStart, startMs);
     plan.set(windowApplied, startMs);
-    plan.remove(added);
     return allowance.amountMilli - heldMilli;
   }
   const opened = over ? levelIn(level, allowance, nowMs) : level;
