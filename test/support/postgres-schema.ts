@@ -8,6 +8,8 @@ import { migratePostgres } from "@zae-limiter/limiter/storage/postgres/migrate.t
 import { ownSchema } from "@zae-limiter/test-engines/postgres.ts";
 
 const SOON = { timeoutMs: 20_000 };
+/** A thousand calls may wait for a connection, on a machine that has much else to do. */
+const CONNECT_MS = 300_000;
 
 export interface TestSchema {
   readonly schema: string;
@@ -23,7 +25,7 @@ export interface TestSchema {
 export async function newSchema(url: string): Promise<TestSchema> {
   const { schema } = ownSchema(url);
   const connect = () =>
-    AddressConnection.open(url, { place: "postgres://test", schema }, SOON.timeoutMs);
+    AddressConnection.open(url, { place: "postgres://test", schema }, CONNECT_MS);
   const connection = await connect();
   await migratePostgres(connection, SOON);
   const drop = async () => {

@@ -155,12 +155,13 @@ function doing(
  * what was consumed in the same periods.
  */
 function placeOf(adjustment: Adjustment): string {
-  const { shard, config, deltasMilli, endsMs } = adjustment;
+  const { shard, config, deltasMilli, endsMs, entry } = adjustment;
   const names = config.limits.map(({ name }) => name).join(" ");
   // What consumes and what refunds are kept apart: a refund may be repeated.
   const kind = isRefund(adjustment) ? (deltasMilli.some((delta) => delta > 0) ? "±" : "-") : "+";
   const effect = config.bypass === true ? `${kind} bypass` : kind;
-  const place = `${bucketId(adjustment)}#${shard} ${effect} ${config.source} ${names}`;
+  const from = entry === undefined ? config.source : `${config.source} ${entry}`;
+  const place = `${bucketId(adjustment)}#${shard} ${effect} ${from} ${names}`;
   return endsMs === undefined ? place : `${place} ${endsMs.join(" ")}`;
 }
 

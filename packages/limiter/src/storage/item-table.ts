@@ -58,6 +58,11 @@ export interface CellWrite {
   readonly after: Item | undefined;
   /** Whether the log has the change. Balances are not logged. */
   readonly isLogged: boolean;
+  /**
+   * Whether a crash of the server may not forget it either, although it is not logged: rows with
+   * the holders of slots. Of other balances it may forget the last moments.
+   */
+  readonly mustLast?: boolean;
 }
 
 /** The writes of a step, and the cells that they depend on. */

@@ -141,7 +141,7 @@ export class OptimisticSteps implements StepTable<ListedRows> {
       const cells = new StepCells();
       const result = await this.#run(work, cells, first, deadline, attempt);
       const { reads, writes } = cells.outcome(once !== undefined);
-      if (writes.length === 0 && once === undefined) return result;
+      if (writes.length === 0 && once?.mayFail !== true) return result;
       // Conditions that fail now may fail because the work was done before.
       const commit = { reads: writes.length === 0 ? [] : reads, writes, token, near: keys[0] };
       const done = await this.#commit(commit, deadline, attempt);

@@ -51,18 +51,18 @@ export class StepCells implements ListedRows {
   }
 
   set(key: Key, after: Item | undefined): void {
-    this.#write(key, after, true);
+    this.#write(key, after, { isLogged: true });
   }
 
-  setUnlogged(key: Key, after: Item | undefined): void {
-    this.#write(key, after, false);
+  setUnlogged(key: Key, after: Item | undefined, mustLast = false): void {
+    this.#write(key, after, { isLogged: false, mustLast });
   }
 
-  #write(key: Key, after: Item | undefined, isLogged: boolean): void {
+  #write(key: Key, after: Item | undefined, kept: Pick<CellWrite, "isLogged" | "mustLast">): void {
     this.get(key);
     const id = idOf(key);
     const before = this.#cells.get(id)?.item;
-    this.#writes.set(id, { key: keyOf(key), before, after, isLogged });
+    this.#writes.set(id, { key: keyOf(key), before, after, ...kept });
   }
 
   keys(range: PageRange): readonly Item[] {

@@ -99,7 +99,7 @@ export class StepItemStore implements ItemStore {
     return this.#table.step<TransactResult>((rows) => applied(rows, writes), {
       timeoutMs,
       keys: writes.map(keyOfWrite),
-      once: token === undefined ? undefined : { token, repeated: { ok: true } },
+      once: token === undefined ? undefined : { token, repeated: { ok: true }, mayFail: true },
     });
   }
 

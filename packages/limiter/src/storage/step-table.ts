@@ -21,12 +21,23 @@ export interface StepRows {
 
 /** Rows that a step may also list. */
 export interface ListedRows extends StepRows {
-  /** Stores an item, or removes it, without a trace in the log. */
-  setUnlogged(key: Key, item: Item | undefined): void;
+  /**
+   * Stores an item, or removes it, without a trace in the log. `mustLast`: it may not be forgotten
+   * when the server crashes, as what is logged may not.
+   */
+  setUnlogged(key: Key, item: Item | undefined, mustLast?: boolean): void;
   /** Returns the keys of a range as an index has them: the step does not depend on their items. */
   keys(range: PageRange): readonly Item[];
   /** Returns whole items of a range; `alongOf` names keys that the work will ask for of each. */
   page(range: PageRange, alongOf?: (item: Item) => readonly Key[]): readonly Item[];
+}
+
+export interface OnceOptions<Result> {
+  readonly token: string;
+  /** The result of the other times. */
+  readonly repeated: Result;
+  /** Whether work that writes nothing may be a repetition: its conditions fail by the first. */
+  readonly mayFail: boolean;
 }
 
 export interface StepOptions<Result> {
@@ -36,8 +47,8 @@ export interface StepOptions<Result> {
   readonly keys?: readonly Key[];
   /** Rows that the work may come to: where reading is a request, they are read with the first. */
   readonly along?: readonly Key[];
-  /** Runs the work once in ten minutes; `repeated` is the result of the other times. */
-  readonly once?: { readonly token: string; readonly repeated: Result } | undefined;
+  /** Runs the work once in ten minutes. */
+  readonly once?: OnceOptions<Result> | undefined;
 }
 
 export interface StepTable<Rows extends StepRows = StepRows> {

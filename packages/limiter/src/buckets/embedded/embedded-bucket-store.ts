@@ -72,7 +72,6 @@ export class EmbeddedBucketStore implements BucketStore {
     this.#ttlMultiplier = options.ttlMultiplier;
     const { ordinaryTable, ttlMultiplier, slots } = options;
     this.#lists = new BucketLists(table, options.clock);
-    this.#slots = slots && new EmbeddedSlots(slots, table.items);
     this.holdsSlots = slots !== undefined;
     this.#ordinaryTable = ordinaryTable;
     this.#terms = ordinaryTable && new SharedTerms(ttlMultiplier, ordinaryTable.isShared);
@@ -81,6 +80,9 @@ export class EmbeddedBucketStore implements BucketStore {
     // No token identifies the write, so it cannot be found out whether it was made.
     const mayRepeat = ({ nothingWritten }: RateLimiterUnavailable) => nothingWritten;
     this.#later = new LaterRefunds({ timer, random, mayRepeat, onWarning });
+    const giveBack = (back: Adjustment, token: string) => this.#adjust(back, { token });
+    const place = { table, timer, random, closed: this.#closing.signal, giveBack };
+    this.#slots = slots && new EmbeddedSlots(slots, place);
   }
 
   get transfer(): EmbeddedTransfer {
@@ -130,12 +132,9 @@ export class EmbeddedBucketStore implements BucketStore {
     { known, deadline }: ConsumeOptions,
   ): Promise<ConsumeResult> {
     const work = () => this.#consume(legs, known, this.#clock(), holderId);
-    const done = this.#table.step(work, deadline?.timeoutMs, legs);
-    if (holderId === undefined) return done;
-    return done.then((result) => {
-      this.#slots?.granted(legs, result);
-      return result;
-    });
+    const timeoutMs = deadline?.timeoutMs;
+    const slots = holderId === undefined ? undefined : this.#slots;
+    return slots?.take(legs, work, timeoutMs) ?? this.#table.step(work, timeoutMs, legs);
   }
 
   adjust(adjustment: Adjustment, options: AdjustOptions = {}): Promise<void> | undefined {

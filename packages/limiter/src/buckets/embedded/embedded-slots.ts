@@ -2,14 +2,17 @@
 
 import { boundedMap } from "../../base/bounded-map.ts";
 import { hasSlots } from "../../core/bucket.ts";
+import { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import { decodeHolder, type HolderRecord, holderKey } from "../../records/holders.ts";
 import { bucketId } from "../../records/keys.ts";
+import type { Key } from "../../storage/item.ts";
 import type { ConsumeResult } from "../bucket-consumer.ts";
 import { type Adjustment, type BucketConfig, exceeds, gatesOf, type Leg } from "../leg.ts";
 import { holderOf, type SlotHolder } from "../slots/slot-holder.ts";
+import type { BucketTable } from "./bucket-table.ts";
 import type { Draft } from "./draft.ts";
-import type { StepItems } from "./row-operation.ts";
-import { entryOf } from "./slot-entries.ts";
+import { entryOf, type SlotEntry } from "./slot-entries.ts";
+import { UnsureSlots, type UnsureSlotsOptions } from "./unsure-slots.ts";
 
 /** The holder, as buckets use it: this process, or the only one there is. */
 export type SlotSource = Pick<
@@ -26,12 +29,44 @@ const SEARCHED_MAX = 10_000;
 
 export class EmbeddedSlots {
   readonly #source: SlotSource;
-  readonly #items: StepItems;
+  readonly #table: BucketTable;
+  readonly #unsure: UnsureSlots;
   readonly #searchedMs = boundedMap<number>(SEARCHED_MAX);
 
-  constructor(source: SlotSource, items: StepItems) {
+  constructor(
+    source: SlotSource,
+    options: Pick<UnsureSlotsOptions, "table" | "timer" | "random" | "closed" | "giveBack">,
+  ) {
     this.#source = source;
-    this.#items = items;
+    this.#table = options.table;
+    const untaken = (adjustment: Adjustment) => this.adjusted(adjustment);
+    this.#unsure = new UnsureSlots({ ...options, untaken });
+  }
+
+  /** Runs a step that takes slots; where its outcome stays unknown, they are given back. */
+  async take(
+    legs: readonly Leg[],
+    work: () => ConsumeResult,
+    timeoutMs: number | undefined,
+  ): Promise<ConsumeResult> {
+    const token = this.#unsure.newToken();
+    let last: ConsumeResult | undefined;
+    const run = () => {
+      last = work();
+      return last;
+    };
+    try {
+      const result = await this.#table.step(run, timeoutMs, legs, token);
+      this.#granted(legs, result);
+      return result;
+    } catch (error) {
+      if (last !== undefined && error instanceof RateLimiterUnavailable && !error.nothingWritten) {
+        // Until it is known, they are held: this process goes on being renewed.
+        this.#granted(legs, last);
+        this.#unsure.add(legs, last, token);
+      }
+      throw error;
+    }
   }
 
   /** Returns the holder that slots of a call are taken under; `undefined`: it takes none. */
@@ -51,26 +86,24 @@ export class EmbeddedSlots {
     return entryOf(bucket.slots, holderId) ?? this.#source.newEntry(holderId);
   }
 
-  /** Gives back slots of dead holders where a call lacks some; false: there were none. */
+  /**
+   * Gives back slots of dead holders where a call lacks some; false: there were none. It begins
+   * again with its step, so only a search that found none is remembered.
+   */
   reclaim(drafts: readonly Draft[], nowMs: number): boolean {
-    const dead = new Map<string, boolean>();
     let isFreed = false;
     for (const { leg, bucket } of drafts) {
       if (!this.#isSearched(leg, bucket.balancesOf(leg.config, nowMs), nowMs)) continue;
-      for (const held of bucket.slots) {
-        const id = holderOf(held.entry);
-        const isDead = dead.get(id) ?? this.#isDead(id, nowMs);
-        dead.set(id, isDead);
-        if (!isDead) continue;
-        bucket.giveBack(held);
-        isFreed = true;
-      }
+      const dead = this.#deadAmong(bucket.slots, nowMs);
+      for (const held of bucket.slots) if (dead.has(holderOf(held.entry))) bucket.giveBack(held);
+      if (dead.size === 0) this.#searchedMs.set(bucketId(leg), nowMs);
+      else isFreed = true;
     }
     return isFreed;
   }
 
   /** Counts the slots of a grant, once its step is done. */
-  granted(legs: readonly Leg[], result: ConsumeResult): void {
+  #granted(legs: readonly Leg[], result: ConsumeResult): void {
     if (result.outcome !== "granted") return;
     result.legs.forEach(({ parts }, at) => {
       const { config } = legs[at] as Leg;
@@ -83,8 +116,9 @@ export class EmbeddedSlots {
     this.#count(entry, config, deltasMilli);
   }
 
-  close(): Promise<void> {
-    return this.#source.close();
+  async close(): Promise<void> {
+    await this.#unsure.idle();
+    await this.#source.close();
   }
 
   #count(entry: string | undefined, config: BucketConfig, amountsMilli: readonly number[]): void {
@@ -105,19 +139,25 @@ export class EmbeddedSlots {
     if (!exceeds(slots, balancesMilli)) return false;
     const name = bucketId(leg);
     const sinceMs = nowMs - (this.#searchedMs.get(name) ?? Number.NEGATIVE_INFINITY);
-    if (sinceMs >= 0 && sinceMs < SEARCH_MS) return false;
-    this.#searchedMs.set(name, nowMs);
-    return true;
+    return sinceMs < 0 || sinceMs >= SEARCH_MS;
   }
 
-  #isDead(holderId: string, nowMs: number): boolean {
-    if (holderId === this.#source.current) return false;
-    return this.#source.isDead(decodeHolder(this.#items.read(holderKey(holderId))), nowMs);
+  /** Returns the holders that are dead; all records that are not known are read at once. */
+  #deadAmong(slots: readonly SlotEntry[], nowMs: number): ReadonlySet<string> {
+    const { current } = this.#source;
+    const ids = [...new Set(slots.map(({ entry }) => holderOf(entry)))];
+    const others = ids.filter((id) => id !== current);
+    const keys = others.map(holderKey);
+    const isDead = (_: string, at: number) => {
+      const item = this.#table.items.read(keys[at] as Key, keys.slice(at + 1));
+      return this.#source.isDead(decodeHolder(item), nowMs);
+    };
+    return new Set(others.filter(isDead));
   }
 }
 
 /** Whether a leg takes slots; under bypass it holds nothing. */
-function takesSlots({ config, amountsMilli }: Leg): boolean {
+export function takesSlots({ config, amountsMilli }: Leg): boolean {
   if (config.bypass === true) return false;
   return config.limits.some(({ rate }, at) => hasSlots(rate) && (amountsMilli[at] ?? 0) > 0);
 }

@@ -14,7 +14,8 @@ import type { Bucket } from "./bucket.ts";
 
 /** Items of the store, read and written within the step of the caller. */
 export interface StepItems {
-  read(key: Key): Item | undefined;
+  /** Returns an item; `along` are keys that are read next. */
+  read(key: Key, along?: readonly Key[]): Item | undefined;
   update(key: Key, change: Change): void;
 }
 

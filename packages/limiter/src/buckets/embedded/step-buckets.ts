@@ -5,6 +5,7 @@
  */
 
 import type { Clock } from "../../base/time.ts";
+import { hasSlots } from "../../core/bucket.ts";
 import { WINDOW_TYPES, windowStartMs } from "../../core/windows.ts";
 import { invariant } from "../../domain/check.ts";
 import { DamagedRecordError } from "../../domain/errors/errors.ts";
@@ -40,6 +41,8 @@ const RESOURCES = 20;
 /** Expired rows are removed once in this many steps, at most `SWEPT` at once. */
 const STEPS_PER_SWEEP = 64;
 const SWEPT = 64;
+/** Expired rows of which slots are held are visited again after this time. */
+const HELD_SECONDS = 3600;
 /** Digits of an epoch second as text that sorts. */
 const SECOND_DIGITS = 12;
 
@@ -86,7 +89,7 @@ export class RunningStep implements StepEvents {
 
 /** Returns the snapshots of usage among the items of a step table. */
 export function stepSnapshots(running: RunningStep): SnapshotItems {
-  const read = (key: Key) => running.rows.get(key);
+  const read = (key: Key, along?: readonly Key[]) => running.rows.get(key, along);
   return {
     read,
     update: (key, change) => running.rows.set(key, applyChange(key, read(key), change)),
@@ -168,7 +171,7 @@ export class StepBuckets implements BucketTable {
         ? {}
         : { [WARM_ROW]: warmRowOf(bucket, this.#warmTtlMultiplier) as unknown as Value }),
     };
-    this.#running.rows.setUnlogged(key, item);
+    this.#running.rows.setUnlogged(key, item, bucket.build.rates.some(hasSlots));
   }
 
   delete(entityId: string, resource: string): void {
@@ -240,7 +243,8 @@ export class StepBuckets implements BucketTable {
     first: readonly BucketId[] = [],
     token?: string,
   ): Promise<T> {
-    const once = token === undefined ? undefined : { token, repeated: undefined as T };
+    const once =
+      token === undefined ? undefined : { token, repeated: undefined as T, mayFail: false };
     const options = { timeoutMs, once, ...this.#rowsOf(first) };
     const result = await this.#running.step(this.#steps, work, options);
     this.#stepCount += 1;
@@ -279,6 +283,11 @@ export class StepBuckets implements BucketTable {
         const { expires } = item;
         if (typeof expires !== "number" || expires > nowSeconds) continue;
         const [row] = listedRow(item);
+        if (row !== undefined && row.bucket.slots.length > 0) {
+          row.bucket.ttl = nowSeconds + HELD_SECONDS;
+          this.set(row.entityId, row.resource, row.bucket);
+          continue;
+        }
         const usage = row?.bucket.lastUsage(nowMs);
         if (row !== undefined && usage !== undefined) {
           this.countUsage(row.entityId, row.resource, usage);

@@ -15,6 +15,7 @@ import type { BucketStore } from "../bucket-store.ts";
 import type { RefundWarning } from "../bucket-warning.ts";
 import type { BucketId } from "../embedded/bucket-table.ts";
 import type { EmbeddedBucketStore } from "../embedded/embedded-bucket-store.ts";
+import { takesSlots } from "../embedded/embedded-slots.ts";
 import {
   type Adjustment,
   type BucketConfig,
@@ -47,7 +48,7 @@ export interface RemoteBucketStoreOptions {
 export class RemoteBucketStore implements BucketStore, AdjustmentWriter<string> {
   readonly embedded = false;
   readonly pythonStamps = undefined;
-  readonly holdsSlots = false;
+  readonly holdsSlots: boolean;
   readonly #options: RemoteBucketStoreOptions;
   readonly #steps: EmbeddedBucketStore;
   readonly #calls: WarmCalls;
@@ -60,6 +61,7 @@ export class RemoteBucketStore implements BucketStore, AdjustmentWriter<string> 
   constructor(options: RemoteBucketStoreOptions) {
     this.#options = options;
     this.#steps = options.steps;
+    this.holdsSlots = options.steps.holdsSlots;
     this.#refusals = new KnownRefusals(options.clock);
     this.#adjustments = new Adjustments(this, options);
     this.#calls = new WarmCalls({
@@ -102,7 +104,8 @@ export class RemoteBucketStore implements BucketStore, AdjustmentWriter<string> 
     const { speculative, waits } = options;
     const known = speculative === false ? undefined : this.#refusals.refusal(legs, waits);
     if (known !== undefined) return known;
-    if (hasTwice(legs) || legs.some(isRelinked)) return this.#steps.consume(legs, options);
+    const isStep = hasTwice(legs) || legs.some(isRelinked) || legs.some(takesSlots);
+    if (isStep) return this.#steps.consume(legs, options);
     const deadline = options.deadline ?? this.#deadline();
     const { signal, known: limits } = options;
     return this.#calls.consume(legs, { deadline, signal, known: limits });
@@ -124,7 +127,9 @@ export class RemoteBucketStore implements BucketStore, AdjustmentWriter<string> 
   /** Adjusts once for its token, by the server or by a step. */
   async write({ adjustment, deadline }: SharedAdjustment, token: string): Promise<void> {
     const timeoutMs = Math.max(1, Math.ceil(deadline.timeoutMs));
-    const isDone = await this.#calls.adjust(adjustment, token, timeoutMs);
+    // Slots are given back from the entry that has them: in a step.
+    const isWarm = adjustment.entry === undefined;
+    const isDone = isWarm && (await this.#calls.adjust(adjustment, token, timeoutMs));
     if (!isDone) await this.#steps.adjust(adjustment, { deadline, token });
     this.#refusals.forget(adjustment);
   }

@@ -2,8 +2,11 @@
 
 import { serverClock, systemTimer } from "../../base/time.ts";
 import { EmbeddedBucketStore } from "../../buckets/embedded/embedded-bucket-store.ts";
+import { holderAmong } from "../../buckets/embedded/slot-sources.ts";
 import { RunningStep, StepBuckets, stepSnapshots } from "../../buckets/embedded/step-buckets.ts";
 import { RemoteBucketStore } from "../../buckets/remote/remote-bucket-store.ts";
+import { holderTimes, REMOTE_HOLDERS, SlotHolder } from "../../buckets/slots/slot-holder.ts";
+import { HolderRecords } from "../../records/holders.ts";
 import type { ItemTable } from "../../storage/item-table.ts";
 import { OptimisticSteps } from "../../storage/optimistic-steps.ts";
 import { StepItemStore } from "../../storage/step-item-store.ts";
@@ -36,6 +39,12 @@ export function openItemTable(
   const items = stepSnapshots(running);
   const countUsage = usageCounter(items, options.usage, DURABLE_USAGE, running);
   const store = new StepItemStore(steps);
+  const holder = new SlotHolder({
+    ...{ clock, timer, random },
+    records: new HolderRecords(store),
+    times: holderTimes(REMOTE_HOLDERS, options.slotExpirySeconds),
+  });
+  const slots = holderAmong(holder, undefined);
   return {
     name,
     database,
@@ -51,7 +60,8 @@ export function openItemTable(
       // With warm calls most steps are for a bucket that is not there yet.
       const ofWarm = warm && { recordKeys, warmTtlMultiplier: bucketOptions.ttlMultiplier };
       const buckets = new StepBuckets({ ...place, ...records, ...ofWarm });
-      const embedded = new EmbeddedBucketStore(buckets, { clock, random, ...bucketOptions });
+      holder.onLost(bucketOptions.onWarning);
+      const embedded = new EmbeddedBucketStore(buckets, { clock, random, slots, ...bucketOptions });
       if (warm === undefined) return embedded;
       return new RemoteBucketStore({
         namespaceId,

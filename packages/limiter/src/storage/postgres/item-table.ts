@@ -70,7 +70,7 @@ export class PostgresItemTable implements ItemTable {
   ): Promise<CommitResult> {
     const text = `SELECT ${this.#schema}.commit_1($1::text::jsonb, $2::text::jsonb, $3,
       $4::text::bigint, $5::text::boolean, $6::text::int) AS done`;
-    const waits = this.#durable || writes.some(({ isLogged }) => isLogged);
+    const waits = this.#durable || writes.some(mustWait);
     const seen = reads.map(({ key, revision }) => [key.PK, key.SK, revision ?? null]);
     const values = [JSON.stringify(seen), JSON.stringify(writes.map(writeOf)), token ?? null];
     const rest = [String(nowMs), String(waits), lockMs(options)];
@@ -153,6 +153,10 @@ function recordOf(snapshot: string | undefined) {
       position: `${xid}.${seq}.${snapshot ?? ""}`,
     };
   };
+}
+
+function mustWait({ isLogged, mustLast }: CellWrite): boolean {
+  return isLogged || mustLast === true;
 }
 
 /** Returns a write as `commit_1` reads it. */

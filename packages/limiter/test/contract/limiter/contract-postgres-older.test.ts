@@ -35,6 +35,6 @@ describeUnless(NIGHTLY_ONLY || ABSENT)(`PostgreSQL ${oldest}`, () => {
     return { store, close: () => store.close() };
   }
 
-  limiterContract(vitest, `postgres ${oldest}`, () => openPostgres(server.url));
+  limiterContract(vitest, `postgres ${oldest}`, () => openPostgres(server.url), { slots: true });
   itemStoreContract("a table", open, { many: 500 });
 });

@@ -6,5 +6,5 @@ import * as vitest from "vitest";
 import { openPostgres } from "./limiter-stores.ts";
 
 describePostgres("the limiter", (url) => {
-  limiterContract(vitest, "postgres", () => openPostgres(url));
+  limiterContract(vitest, "postgres", () => openPostgres(url), { slots: true });
 });

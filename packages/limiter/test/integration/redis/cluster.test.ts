@@ -44,7 +44,7 @@ describeUnless(NIGHTLY_ONLY)("Redis 7", () => {
   itemStoreContract("a table", openTable, { many: 500 });
 
   describe("the limiter", () => {
-    limiterContract(vitest, "redis 7", () => openRedis(server.url));
+    limiterContract(vitest, "redis 7", () => openRedis(server.url), { slots: true });
   });
 
   describe("decisions", () => {

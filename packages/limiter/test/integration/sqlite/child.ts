@@ -49,13 +49,17 @@ export class Child {
     this.#process.stdin.write("go\n");
   }
 
-  /** Lets a child go on that has stopped itself. */
+  /** Lets a child go on that was stopped, or has stopped itself. */
   goOn(): void {
-    this.#process.kill("SIGCONT");
+    this.signal("SIGCONT");
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.#process.kill(name);
   }
 
   async kill(): Promise<void> {
-    this.#process.kill("SIGKILL");
+    this.signal("SIGKILL");
     await this.#exit;
   }
 

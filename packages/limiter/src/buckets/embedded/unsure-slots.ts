@@ -1,0 +1,108 @@
+/**
+ * Slots that were taken by a step whose outcome is unknown: its answer was lost, or it may still be
+ * under way. No lease knows of them, so they are given back. First the token of the step is spent
+ * by another one: from then on the step has happened, or it never will.
+ */
+
+import { type Random, randomToken } from "../../base/random.ts";
+import type { Timer } from "../../base/time.ts";
+import { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
+import type { ConsumeResult } from "../bucket-consumer.ts";
+import { type Adjustment, type Leg, refundOf } from "../leg.ts";
+import type { BucketTable } from "./bucket-table.ts";
+
+const TOKEN_BYTES = 15;
+const PAUSE_MS_MIN = 100;
+const PAUSE_MS_MAX = 5000;
+
+export interface UnsureSlotsOptions {
+  readonly table: BucketTable;
+  readonly timer: Timer;
+  readonly random: Random;
+  /** Aborts when the store is closed: other processes give back what a process leaves behind. */
+  readonly closed: AbortSignal;
+  /** Gives slots back that were taken, once for a token. */
+  readonly giveBack: (adjustment: Adjustment, token: string) => Promise<void>;
+  /** Called with the slots that were not taken. */
+  readonly untaken: (adjustment: Adjustment) => void;
+}
+
+export class UnsureSlots {
+  readonly #options: UnsureSlotsOptions;
+  readonly #pending = new Set<Promise<void>>();
+  #tokens = 0;
+
+  constructor(options: UnsureSlotsOptions) {
+    this.#options = options;
+  }
+
+  /** Returns a token; they differ even where random numbers do not, as in simulations. */
+  newToken(): string {
+    this.#tokens += 1;
+    return `${randomToken(this.#options.random, TOKEN_BYTES)}s${this.#tokens.toString(36)}`;
+  }
+
+  /** Gives back, in the background, what a step may have taken. */
+  add(legs: readonly Leg[], result: ConsumeResult, token: string): void {
+    if (result.outcome !== "granted") return;
+    const slots = legs.flatMap((leg, at) => {
+      const parts = result.legs[at]?.parts ?? [];
+      return refundOf(leg, parts).flatMap(slotsOnly);
+    });
+    const settled = this.#settle(legs, slots, token);
+    this.#pending.add(settled);
+    void settled.finally(() => this.#pending.delete(settled));
+  }
+
+  /** Resolves when nothing is given back any more. */
+  async idle(): Promise<void> {
+    while (this.#pending.size > 0) await Promise.all(this.#pending);
+  }
+
+  async #settle(legs: readonly Leg[], slots: readonly Adjustment[], token: string): Promise<void> {
+    const { giveBack, untaken } = this.#options;
+    const isUntaken = await this.#untilAnswered(() => this.#spend(legs, token));
+    for (const adjustment of slots) {
+      const once = this.newToken();
+      if (isUntaken === true) untaken(adjustment);
+      if (isUntaken === false) await this.#untilAnswered(() => giveBack(adjustment, once));
+    }
+  }
+
+  /** Asks again and again, until there is an answer; `undefined`: there will be none. */
+  async #untilAnswered<Answer>(ask: () => Promise<Answer>): Promise<Answer | undefined> {
+    const { timer, random, closed } = this.#options;
+    for (let pauseMs = PAUSE_MS_MIN; ; pauseMs = Math.min(2 * pauseMs, PAUSE_MS_MAX)) {
+      try {
+        return await ask();
+      } catch (error) {
+        if (!(error instanceof RateLimiterUnavailable) || closed.aborted) return undefined;
+      }
+      await timer.sleep((0.5 + random() / 2) * pauseMs, closed, true);
+    }
+  }
+
+  /** Uses up a token by writing the rows as they are; false: the step of the token was done. */
+  async #spend(legs: readonly Leg[], token: string): Promise<boolean> {
+    const { table } = this.#options;
+    const work = (): boolean | undefined => {
+      for (const { entityId, resource } of legs) {
+        const bucket = table.get(entityId, resource);
+        if (bucket === undefined) table.delete(entityId, resource);
+        else table.set(entityId, resource, bucket);
+      }
+      return true;
+    };
+    return (await table.step(work, undefined, legs, token)) === true;
+  }
+}
+
+/** Returns an adjustment with its slots alone; none where it has none. */
+function slotsOnly(adjustment: Adjustment): readonly Adjustment[] {
+  const { config, deltasMilli, entry } = adjustment;
+  if (entry === undefined) return [];
+  const slots = deltasMilli.map((delta, at) =>
+    config.limits[at]?.kind === "concurrency" ? delta : 0,
+  );
+  return [{ ...adjustment, deltasMilli: slots, acquires: 0 }];
+}
