@@ -14,6 +14,8 @@ import { type PostOptions, post } from "./post.ts";
 import { signedHeaders } from "./signature.ts";
 
 const EVERY_MS = 5000;
+/** How long a namespace without webhooks is left alone. */
+const WITHOUT_MS = 60_000;
 const DAY_MS = 86_400_000;
 const AT_ONCE = 8;
 const PROBLEM_MAX = 300;
@@ -32,6 +34,7 @@ export class AlertSender {
   readonly #stopping = new AbortController();
   #running: Promise<void> = Promise.resolve();
   #problem = "";
+  #pauseMs = EVERY_MS;
 
   constructor(repository: Repository, options: AlertSenderOptions) {
     const { records, timer } = repository[INTERNALS];
@@ -41,7 +44,7 @@ export class AlertSender {
     this.#timer = options.timer ?? timer;
   }
 
-  /** Delivers what is due, every five seconds until it is stopped. */
+  /** Delivers what is due, every five seconds until it is stopped; without webhooks each minute. */
   start(): void {
     this.#running = this.#run();
   }
@@ -63,13 +66,14 @@ export class AlertSender {
         if (message !== this.#problem) this.#options.tell(`Cannot deliver alerts: ${message}`);
         this.#problem = message;
       }
-      await this.#timer.sleep(EVERY_MS, signal, true);
+      await this.#timer.sleep(this.#pauseMs, signal, true);
     }
   }
 
   /** Delivers what is due, and returns how many alerts that were. */
   async deliver(): Promise<number> {
     const webhooks = await readWebhooks(this.#repository[INTERNALS].records);
+    this.#pauseMs = webhooks.length === 0 ? WITHOUT_MS : EVERY_MS;
     if (webhooks.length === 0) return 0;
     let count = 0;
     for (;;) {
