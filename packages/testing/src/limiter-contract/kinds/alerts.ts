@@ -2,6 +2,8 @@
 
 import type { LimiterEvent } from "@zae-limiter/limiter/acquire/events.ts";
 import type { StoredAlert } from "@zae-limiter/limiter/records/alerts/alert-item.ts";
+import { AlertQueue } from "@zae-limiter/limiter/records/alerts/alert-queue.ts";
+import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import type { StoreUnderTest, Subject } from "../subject.ts";
 
 const KEY = { entityId: "team-1", resource: "api" };
@@ -161,5 +163,40 @@ export function alertsContract(store: StoreUnderTest): void {
     await repo.limits.bypass({ resource: KEY.resource });
     await take(subject, 9);
     expect(await percents(subject)).toEqual([]);
+  });
+
+  test("an alert is claimed by one sender at a time, and leaves the queue when it is delivered", async () => {
+    const subject = await opened(store, DAILY);
+    const { repo, time } = subject;
+    await take(subject, 5);
+    await repo.alerts.list();
+    const queue = new AlertQueue(repo[INTERNALS].records);
+    const [due] = await queue.due(10);
+    const alert = due as StoredAlert;
+    expect(alert.percent).toBe(50);
+    const claims = await Promise.all([queue.claim(alert), queue.claim(alert)]);
+    const [claimed] = claims.filter((claim) => claim !== undefined) as [StoredAlert];
+    expect(claims.filter((claim) => claim !== undefined).length).toBe(1);
+    expect(await queue.due(10)).toEqual([]);
+    time.advance(15_000);
+    expect((await queue.due(10)).map(({ delivery }) => delivery.attempts)).toEqual([1]);
+    const failed = { deliveredTo: [], problem: "status 503", state: "open" } as const;
+    expect(await queue.attempted(claimed, failed)).toBe(true);
+    const again = (await queue.claim(claimed)) as StoredAlert;
+    // The first sender has lost its claim.
+    expect(await queue.attempted(claimed, failed)).toBe(false);
+    const delivered = { deliveredTo: ["ops"], state: "delivered" } as const;
+    expect(await queue.attempted(again, delivered)).toBe(true);
+    expect(await queue.claim(again)).toBeUndefined();
+    time.advance(HOUR_MS);
+    expect(await queue.due(10)).toEqual([]);
+    expect(await repo.alerts.list({ state: "open" })).toEqual([]);
+    const [ended] = await repo.alerts.list({ state: "ended" });
+    expect(ended?.delivery).toMatchObject({
+      state: "delivered",
+      attempts: 2,
+      deliveredTo: ["ops"],
+      problem: "status 503",
+    });
   });
 }
