@@ -25,6 +25,15 @@ export interface QuotaOfShard {
   readonly endMs: number;
   /** The length of a session; `undefined`: it is a quota. */
   readonly sessionMs: number | undefined;
+  /** Milli-tokens that were left at the last reset, at most what may be carried. */
+  readonly left: bigint;
+  readonly carry: Carried;
+}
+
+/** The part of a balance that the next period takes over; the most of a rest is undivided. */
+export interface Carried {
+  readonly debt: boolean;
+  readonly restMilli: bigint;
 }
 
 export interface ShardImage {
@@ -108,11 +117,18 @@ function quotaOf({ rf }: Item, at: (suffix: string) => unknown): QuotaOfShard {
   const [seconds, begunMs, endMs] = [at("rsa"), at("wa"), at("pe")];
   if (typeof seconds === "number") {
     const sessionMs = seconds * 1000;
-    return { sessionMs, endMs: typeof begunMs === "number" ? begunMs + sessionMs : 0 };
+    const end = typeof begunMs === "number" ? begunMs + sessionMs : 0;
+    return { sessionMs, endMs: end, left: 0n, carry: carriedIn(undefined) };
   }
   // A base time at or after the end says that the Python library has reset the quota.
   const counts = typeof endMs === "number" && typeof rf === "number" && rf < endMs;
-  return { sessionMs: undefined, endMs: counts ? endMs : 0 };
+  const left = isWhole(at("pl")) ? BigInt(at("pl") as number) : 0n;
+  return { sessionMs: undefined, endMs: counts ? endMs : 0, left, carry: carriedIn(at("cy")) };
+}
+
+function carriedIn(stored: unknown): Carried {
+  const [, carry, most = "0"] = /^(debt|rest|both)(?::(\d+))?$/.exec(String(stored)) ?? [];
+  return { debt: carry === "debt" || carry === "both", restMilli: BigInt(most) * 1000n };
 }
 
 function isWhole(value: unknown): value is number | bigint {

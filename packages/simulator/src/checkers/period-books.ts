@@ -3,6 +3,7 @@
  * what each process may refund in it: what it consumed in that period, and no more.
  */
 
+import { smaller } from "./share.ts";
 import { Violation } from "./violation.ts";
 
 interface PeriodSum {
@@ -79,10 +80,6 @@ export class PeriodBooks {
     this.#sums.set(id, sum);
     return sum;
   }
-}
-
-function smaller(left: bigint, right: bigint): bigint {
-  return left < right ? left : right;
 }
 
 function subjectOf({ bucket, limitName }: PeriodOfBucket): string {

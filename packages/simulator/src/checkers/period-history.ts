@@ -24,13 +24,14 @@ interface Entry {
  */
 export function periodLevelOf(
   limit: LimitOfShard,
-  { endMs }: QuotaOfShard,
+  { endMs, carry }: QuotaOfShard,
   { shard, count }: ShardImage,
   skewMs: number,
 ): LevelAt {
   const share = Number(shareRate(limit, shard, count).capacity);
   const tokens = Number(limit.tokens);
-  return (nowMs) => (nowMs >= endMs + skewMs ? share : tokens);
+  const next = share + (carry.debt ? Math.min(0, tokens) : 0);
+  return (nowMs) => (nowMs >= endMs + skewMs ? next : tokens);
 }
 
 export class PeriodHistory {
@@ -49,7 +50,9 @@ export class PeriodHistory {
   take(amountMilli: number, nowMs: number, levels: readonly LevelAt[]): void {
     this.#entries.push({ atMs: nowMs, levels, consumed: Math.max(0, amountMilli) });
     if (this.#entries.length % 1024 === 0) {
-      this.#entries = this.#entries.filter(({ atMs }) => nowMs - atMs < KEPT_MS);
+      // The last one before that time says what held at its beginning.
+      const from = this.#entries.findLastIndex(({ atMs }) => nowMs - atMs >= KEPT_MS);
+      this.#entries = this.#entries.slice(Math.max(0, from));
     }
   }
 

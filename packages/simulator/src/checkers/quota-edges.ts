@@ -20,6 +20,19 @@ export function edgeAfter(edges: QuotaEdges, process: number, ms: number): numbe
   return (Math.floor((ms - shiftMs) / lengthMs) + 1) * lengthMs + shiftMs;
 }
 
+/** Returns how often a quota has reset by a time, since a stored end that was due. */
+export function resetsUntil(
+  edges: QuotaEdges,
+  process: number,
+  { nowMs, storedEndMs }: { readonly nowMs: number; readonly storedEndMs: number },
+): number {
+  const guardMs = Math.min(Math.floor(edges.lengthMs / 2), GUARD_MAX_MS);
+  let resets = 1;
+  let endMs = edgeAfter(edges, process, storedEndMs + guardMs);
+  for (; endMs <= nowMs; endMs += edges.lengthMs) resets += 1;
+  return resets;
+}
+
 /** Returns the end of the period that a process opens at a time, after a stored end. */
 export function endOfNext(
   edges: QuotaEdges,

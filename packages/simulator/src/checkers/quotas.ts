@@ -12,8 +12,8 @@ import type { TableCall } from "@zae-limiter/testing/table/call.ts";
 import type { LimitOfShard, QuotaOfShard, ShardImage } from "./bucket-image.ts";
 import { type BucketLanding, type DebtOf, shardsMadeBy } from "./ledger.ts";
 import { PeriodBooks } from "./period-books.ts";
-import { edgeAfter, endOfNext, type QuotaEdges } from "./quota-edges.ts";
-import { shareRate } from "./share.ts";
+import { edgeAfter, endOfNext, type QuotaEdges, resetsUntil } from "./quota-edges.ts";
+import { shareRate, smaller } from "./share.ts";
 import { Violation } from "./violation.ts";
 
 interface Level {
@@ -91,15 +91,20 @@ export class Quotas {
     const stored = parts.reduce((sum, part) => sum + (part?.tokens ?? 0n), limit.tokens);
     const period = { bucket: after.bucket, limitName: limit.name, endMs };
     const debt = this.#debtOf(after.bucket, limit.name);
-    let ideal = (opens ? old : level.tokens) + more;
-    if (charged < 0n) {
+    let ideal =
+      (opens ? old + this.#carriedInto(change, stored - old - more) : level.tokens) + more;
+    if (charged < 0n && limit.quota.left !== was.quota.left && !opens) {
+      // A refund of an earlier period counts as what it would have added to what was carried.
+      this.#books.refund(period, process, 0n, -charged);
+      ideal += lateRefund(change, -charged);
+    } else if (charged < 0n) {
       const returned = idle || opens ? 0n : stored - ideal;
       if (returned < 0n) this.#refuse(after, limit, stored, ideal);
       this.#books.refund(period, process, returned, -charged - returned);
       ideal += returned;
     } else {
       ideal -= charged;
-      const allowance = BigInt(limit.capacity);
+      const allowance = BigInt(limit.capacity) + limit.quota.carry.restMilli;
       this.#books.take(period, process, { amount: charged, allowance, debt });
     }
     if (!idle && stored !== ideal) this.#refuse(after, limit, stored, ideal);
@@ -113,6 +118,33 @@ export class Quotas {
       }
       this.#levels(shard).set(limit.name, { tokens: part.tokens, endMs });
     });
+  }
+
+  /**
+   * Returns what a period gets from the ones before it; negative: a debt. `found`: what it seems to
+   * have got. A refund that opens it may belong to the period that is over, or to an earlier one.
+   */
+  #carriedInto(change: Change, found: bigint): bigint {
+    const { was, limit, level, landing } = change;
+    if (was.quota.sessionMs !== undefined || level.endMs === 0) return 0n;
+    const charged = landing.charged.get(limit.name) ?? 0n;
+    const plain = this.#carriedFrom(change, level.tokens);
+    if (charged >= 0n || plain === found) return plain;
+    return this.#carriedFrom(change, level.tokens - charged);
+  }
+
+  #carriedFrom({ before, after, was, level, process }: Change, tokens: bigint): bigint {
+    const { shard, count } = before;
+    const share = shareRate(was, shard, count).capacity;
+    const most = restOf(was, shard, count);
+    const times = { nowMs: after.epochMs, storedEndMs: level.endMs };
+    let carried = 0n;
+    let balance = tokens;
+    for (let left = resetsUntil(this.#edges, process, times); left > 0; left -= 1) {
+      carried = carriedOf(was, balance, most);
+      balance = share + carried;
+    }
+    return carried;
   }
 
   /** Checks when a period is opened, and when it ends. */
@@ -219,6 +251,29 @@ export class Quotas {
     const detail = `holds ${stored} milli, where ${ideal} are right`;
     throw new Violation(checker, `"${limit.name}" of ${image.id}`, detail);
   }
+}
+
+/** Returns what a shard may take over of a rest. */
+function restOf({ quota }: QuotaLimit, shard: number, count: number): bigint {
+  const rest = { capacity: Number(quota.carry.restMilli), refill: 0, period: 1 };
+  return shareRate(rest, shard, count).capacity;
+}
+
+/** Returns the part of a balance that the next period takes over. */
+function carriedOf({ quota }: QuotaLimit, balance: bigint, most: bigint): bigint {
+  if (balance < 0n) return quota.carry.debt ? balance : 0n;
+  return smaller(balance, most);
+}
+
+/** Returns what a refund of an earlier period adds, and checks what the shard says is left. */
+function lateRefund({ limit, was, before, after }: Change, refunded: bigint): bigint {
+  const most = restOf(was, before.shard, before.count);
+  const left = smaller(was.quota.left + refunded, most);
+  if (limit.quota.left !== left) {
+    const detail = `has ${limit.quota.left} milli left of the last period, expected ${left}`;
+    throw new Violation("conservation", `"${limit.name}" of ${after.id}`, detail);
+  }
+  return carriedOf(was, left, most) - carriedOf(was, was.quota.left, most);
 }
 
 function unmoved(): number {

@@ -180,7 +180,8 @@ export interface StoredLevel {
   readonly remainder: number;
 }
 
-function smaller(left: bigint, right: bigint): bigint {
+/** Returns the smaller of two amounts. */
+export function smaller(left: bigint, right: bigint): bigint {
   return left < right ? left : right;
 }
 

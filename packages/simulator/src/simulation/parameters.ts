@@ -34,6 +34,8 @@ export interface QuotaPeriods {
   readonly lengthMs: number;
   /** How much later the edges are than those of UTC, process by process, and from the start. */
   readonly shiftsMs: readonly number[];
+  /** The part of a balance that the next period takes over; nothing when absent. */
+  readonly carry?: { readonly carry: "debt" | "rest" | "both"; readonly carry_max?: number };
 }
 
 export interface Parameters {

@@ -5,6 +5,7 @@ import { pick } from "../draw.ts";
 import { type Deed, HEALTHY, heated, mildFaults, type Parameters } from "./parameters.ts";
 
 const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 /** Texts of the periods that quotas may have, with their length. */
 const PERIODS = [
   { text: "day UTC", lengthMs: 24 * HOUR_MS },
@@ -62,6 +63,47 @@ export function zones(drawn: Parameters, random: Random): Partial<Parameters> {
       lengthMs: period.lengthMs,
       shiftsMs: Array.from({ length: 4 }, () => pick(random, SHIFTS_MS)),
     },
+  };
+}
+
+/** Draws quotas that carry debts or a rest into the next period. */
+export function carried(drawn: Parameters, random: Random): Partial<Parameters> {
+  const world = quotas(drawn, random);
+  const most = pick(random, [1, 4, 20, 1000]);
+  return {
+    ...world,
+    quotas: {
+      lengthMs: DAY_MS,
+      shiftsMs: [0],
+      ...world.quotas,
+      carry: pick(random, [
+        { carry: "debt" },
+        { carry: "rest", carry_max: most },
+        { carry: "both", carry_max: most },
+      ] as const),
+    },
+  };
+}
+
+/** Draws quotas over all resources, with entities that cascade; parts may belong to others. */
+export function budgets(drawn: Parameters, random: Random): Partial<Parameters> {
+  const period = pick(random, PERIODS);
+  const textOf = (limit: string, amount: number, text: string) =>
+    `${nameOf(limit)}:${amount}/${text}`;
+  return {
+    ...around(drawn, random),
+    entities: pick(random, [1, 2, 3]),
+    family: pick(random, ["none", "star", "chain"]),
+    limits: drawn.limits.map((limit) =>
+      textOf(limit, pick(random, [31, 97]), pick(random, ["7sec", "min", period.text])),
+    ),
+    totals: drawn.limits
+      .slice(0, pick(random, [1, 2, 3]))
+      .map((limit) => textOf(limit, pick(random, [10, 31, 97]), period.text)),
+    resources: pick(random, [1, 2, 3]),
+    others: random() < 0.5,
+    writeUnitsPerSecond: random() < 0.3 ? pick(random, [5, 20]) : 1000,
+    quotas: { lengthMs: period.lengthMs, shiftsMs: [0] },
   };
 }
 

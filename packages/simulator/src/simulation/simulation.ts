@@ -2,6 +2,7 @@
 
 import type { Random } from "@zae-limiter/limiter/base/random.ts";
 import { RateLimiterUnavailable } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import { TOTAL } from "@zae-limiter/limiter/domain/names.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { seededRandom } from "@zae-limiter/testing/seeded-random.ts";
@@ -123,12 +124,23 @@ class Simulation {
       }
     }
     for (const resource of resourcesOf(this.#parameters)) {
-      await repository.limits.setResource(resource, [...limits]);
+      await repository.limits.setResource(resource, this.#carrying(limits));
     }
-    if (totals.length > 0) await repository.limits.setResource(TOTAL, [...totals]);
+    if (totals.length > 0) await repository.limits.setResource(TOTAL, this.#carrying(totals));
     for (let hired = 1; hired < processes; hired += 1) await this.#staff.hire();
     const { latecomers, operators } = this.#parameters;
     if (latecomers || operators.includes("move")) await this.#useAll();
+  }
+
+  /** Returns limits with what their quotas carry, which has no text. */
+  #carrying(limits: readonly string[]): Limit[] {
+    const { carry } = this.#parameters.quotas ?? {};
+    return limits.map((text) => {
+      const limit = Limit.parse(text);
+      const { quota, ...json } = limit.toJSON();
+      if (quota === undefined || carry === undefined) return limit;
+      return Limit.fromJSON({ ...json, quota: { ...quota, ...carry } });
+    });
   }
 
   /** Creates every bucket before links change: a bucket created meanwhile learns its link later. */

@@ -17,7 +17,7 @@ import {
   type Parameters,
 } from "./parameters.ts";
 
-import { quotas, sessions, zones } from "./quota-worlds.ts";
+import { budgets, carried, quotas, sessions, zones } from "./quota-worlds.ts";
 
 /**
  * The names of the worlds, for `simulateSeeds`: the kind of trouble a run searches for.
@@ -44,6 +44,8 @@ export const WORLD_NAMES = [
   "quotas",
   "zones",
   "sessions",
+  "carried",
+  "budgets",
 ] as const;
 /** The name of a world that runs are made in. */
 export type WorldName = (typeof WORLD_NAMES)[number];
@@ -73,6 +75,8 @@ const WORLDS: Readonly<Record<WorldName, Draw>> = {
   quotas,
   zones,
   sessions,
+  carried,
+  budgets,
 };
 
 export function drawWorld(world: WorldName, seed: number, minutes: number | undefined): Parameters {

@@ -97,6 +97,32 @@ export const QUOTA_MUTANTS: readonly Mutant[] = [
     caughtBy: ["over-admission"],
   },
   {
+    name: "rest-without-bound",
+    breaks: "All that is left of a period is carried into the next one, whatever the most is.",
+    changes: [
+      {
+        file: `${BUCKETS}/periods.ts`,
+        from: "const lastMilli = Math.min(tokensMilli, carryMaxMilli);",
+        to: "const lastMilli = Math.max(tokensMilli, 0 * carryMaxMilli);",
+      },
+    ],
+    world: "carried",
+    caughtBy: ["over-admission"],
+  },
+  {
+    name: "rest-as-it-was-seen",
+    breaks: "A rest is carried as it was seen, although other clients have consumed of it since.",
+    changes: [
+      {
+        file: `${BUCKETS}/distributed/plan/period-plan.ts`,
+        from: "    requireLeft(plan, name, stored, before);",
+        to: "",
+      },
+    ],
+    world: "carried",
+    caughtBy: ["over-admission", "conservation"],
+  },
+  {
     name: "session-without-consumption",
     breaks: "A call for another limit of the bucket opens the next session.",
     changes: [
