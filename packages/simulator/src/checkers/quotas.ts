@@ -86,8 +86,9 @@ export class Quotas {
     const more = shareRate(limit, before.shard, before.count).capacity - old;
     const { endMs } = limit.quota;
     const parts = made.map((shard) => quotasOf(shard).find(({ name }) => name === limit.name));
-    // The balance of a session that is over says nothing.
-    const idle = limit.quota.sessionMs !== undefined && after.epochMs >= endMs;
+    // All shards of a split keep the balance of a session that is over: it says nothing.
+    const over = limit.quota.sessionMs !== undefined && after.epochMs >= endMs;
+    const idle = over && made.length > 0;
     const stored = parts.reduce((sum, part) => sum + (part?.tokens ?? 0n), limit.tokens);
     const period = { bucket: after.bucket, limitName: limit.name, endMs };
     const debt = this.#debtOf(after.bucket, limit.name);
