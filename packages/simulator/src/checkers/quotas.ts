@@ -110,6 +110,12 @@ export class Quotas {
     }
     if (!idle && stored !== ideal) this.#refuse(after, limit, stored, ideal);
     if (stored < -debt) this.#refuse(after, limit, stored, -debt);
+    this.#keep(change, parts);
+  }
+
+  /** Records the balances of a shard and of those that were split off it. */
+  #keep({ after, limit, made }: Change, parts: readonly (QuotaLimit | undefined)[]): void {
+    const { endMs } = limit.quota;
     this.#levels(after).set(limit.name, { tokens: limit.tokens, endMs });
     made.forEach((shard, at) => {
       const part = parts[at];
