@@ -80,8 +80,7 @@ export class Quotas {
 
   /** Compares a balance with the ideal one, and divides it where the write splits the shard. */
   #follow(change: Change, opens: boolean): void {
-    const { landing, after, before, was, limit, level, made, process } = change;
-    const charged = landing.charged.get(limit.name) ?? 0n;
+    const { after, before, was, limit, level, made } = change;
     const old = shareRate(was, before.shard, before.count).capacity;
     const more = shareRate(limit, before.shard, before.count).capacity - old;
     const { endMs } = limit.quota;
@@ -90,27 +89,40 @@ export class Quotas {
     const over = limit.quota.sessionMs !== undefined && after.epochMs >= endMs;
     const idle = over && made.length > 0;
     const stored = parts.reduce((sum, part) => sum + (part?.tokens ?? 0n), limit.tokens);
-    const period = { bucket: after.bucket, limitName: limit.name, endMs };
+    const { tokens } = level;
+    const begun = (opens ? old + this.#carriedInto(change, stored - old - more) : tokens) + more;
+    const ideal = this.#charge(change, { opens, idle, begun, stored });
     const debt = this.#debtOf(after.bucket, limit.name);
-    let ideal =
-      (opens ? old + this.#carriedInto(change, stored - old - more) : level.tokens) + more;
-    if (charged < 0n && limit.quota.left !== was.quota.left && !opens) {
-      // A refund of an earlier period counts as what it would have added to what was carried.
-      this.#books.refund(period, process, 0n, -charged);
-      ideal += lateRefund(change, -charged);
-    } else if (charged < 0n) {
-      const returned = idle || opens ? 0n : stored - ideal;
-      if (returned < 0n) this.#refuse(after, limit, stored, ideal);
-      this.#books.refund(period, process, returned, -charged - returned);
-      ideal += returned;
-    } else {
-      ideal -= charged;
-      const allowance = BigInt(limit.capacity) + limit.quota.carry.restMilli;
-      this.#books.take(period, process, { amount: charged, allowance, debt });
-    }
     if (!idle && stored !== ideal) this.#refuse(after, limit, stored, ideal);
     if (stored < -debt) this.#refuse(after, limit, stored, -debt);
     this.#keep(change, parts);
+  }
+
+  /** Returns the ideal balance after the write: `begun`, less what was consumed or refunded. */
+  #charge(
+    change: Change,
+    found: { opens: boolean; idle: boolean; begun: bigint; stored: bigint },
+  ): bigint {
+    const { landing, after, was, limit, process } = change;
+    const { opens, idle, begun, stored } = found;
+    const { endMs, left, carry } = limit.quota;
+    const charged = landing.charged.get(limit.name) ?? 0n;
+    const period = { bucket: after.bucket, limitName: limit.name, endMs };
+    if (charged >= 0n) {
+      const allowance = BigInt(limit.capacity) + carry.restMilli;
+      const debt = this.#debtOf(after.bucket, limit.name);
+      this.#books.take(period, process, { amount: charged, allowance, debt });
+      return begun - charged;
+    }
+    if (left !== was.quota.left && !opens) {
+      // A refund of an earlier period counts as what it would have added to what was carried.
+      this.#books.refund(period, process, 0n, -charged);
+      return begun + lateRefund(change, -charged);
+    }
+    const returned = idle || opens ? 0n : stored - begun;
+    if (returned < 0n) this.#refuse(after, limit, stored, begun);
+    this.#books.refund(period, process, returned, -charged - returned);
+    return begun + returned;
   }
 
   /** Records the balances of a shard and of those that were split off it. */
