@@ -26,7 +26,7 @@ const GUIDE = [
     page("Acquire, refuse, look", "guide/acquiring"),
     page("Leases and streaming", "guide/leases"),
     page("Waiting", "guide/waiting"),
-    page("Calls at the same time", "guide/concurrency"),
+    page("Calls at once", "guide/concurrency"),
     page("Outages", "guide/outages"),
   ]),
   group("Language models", [
