@@ -69,7 +69,7 @@ export class Stage {
     const clock = () => stage?.nowMs ?? 1_700_000_000_000;
     let stage: Stage | undefined;
     const limiter = await RateLimiter.open("memory:", { clock });
-    await limiter.repository.limits.setSystem(["rpm:1000/day", "tpm:1000000/day"]);
+    await limiter.repository.limits.setSystem(["rpd:1000/day", "tpd:1000000/day"]);
     const { key } = await createKey(limiter.repository, "team-a", undefined);
     const gateway = await startGateway(limiter, upstream, options);
     stage = new Stage(upstream, limiter, key, gateway);

@@ -30,16 +30,16 @@ async function startResponse(): Promise<void> {
 
 test("a background response keeps its whole reserve until its usage is known", async () => {
   await startResponse();
-  expect(await stage.consumed()).toEqual({ rpm: 1, tpm: 5010 });
+  expect(await stage.consumed()).toEqual({ rpd: 1, tpd: 5010 });
   stage.upstream.replyWith(json({ ...queued, status: "in_progress" }));
   expect((await stage.ask(`${RESPONSES}/resp_1`)).status).toBe(200);
-  expect(await stage.consumed()).toEqual({ rpm: 2, tpm: 5010 });
+  expect(await stage.consumed()).toEqual({ rpd: 2, tpd: 5010 });
   stage.upstream.replyWith(json(responsesAnswer));
   const done = await stage.ask(`${RESPONSES}/resp_1`);
   expect(await done.json()).toEqual(responsesAnswer);
   expect(stage.upstream.arrived[0]?.path).toBe("/v1/responses/resp_1");
   // 36 tokens of input, of which 16 came from a cache, and 87 of output.
-  expect(await stage.consumed()).toEqual({ rpm: 3, tpm: 107 });
+  expect(await stage.consumed()).toEqual({ rpd: 3, tpd: 107 });
 });
 
 test("another gateway settles it too, and it is settled once", async () => {
@@ -52,7 +52,7 @@ test("another gateway settles it too, and it is settled once", async () => {
   );
   for (const poll of polls) expect((await poll).status).toBe(200);
   await other.stop(Promise.resolve());
-  expect(await stage.consumed()).toEqual({ rpm: 5, tpm: 107 });
+  expect(await stage.consumed()).toEqual({ rpd: 5, tpd: 107 });
 });
 
 test("only the key that made a response can read it, and no other response can be read", async () => {
@@ -69,7 +69,7 @@ test("a response that ended without usage keeps its reserve", async () => {
   await startResponse();
   stage.upstream.replyWith(json({ ...queued, status: "failed" }));
   expect((await stage.ask(`${RESPONSES}/resp_1`)).status).toBe(200);
-  expect(await stage.consumed()).toEqual({ rpm: 2, tpm: 5010 });
+  expect(await stage.consumed()).toEqual({ rpd: 2, tpd: 5010 });
 });
 
 test("a response that ended with a usage of zeros keeps its reserve", async () => {
@@ -77,7 +77,7 @@ test("a response that ended with a usage of zeros keeps its reserve", async () =
   const usage = { input_tokens: 0, output_tokens: 0 };
   stage.upstream.replyWith(json({ ...queued, status: "completed", usage }));
   expect((await stage.ask(`${RESPONSES}/resp_1`)).status).toBe(200);
-  expect(await stage.consumed()).toEqual({ rpm: 2, tpm: 5010 });
+  expect(await stage.consumed()).toEqual({ rpd: 2, tpd: 5010 });
 });
 
 test("a response that states only its output keeps the reserve of its input", async () => {
@@ -85,7 +85,7 @@ test("a response that states only its output keeps the reserve of its input", as
   const usage = { output_tokens: 87 };
   stage.upstream.replyWith(json({ ...queued, status: "completed", usage }));
   expect((await stage.ask(`${RESPONSES}/resp_1`)).status).toBe(200);
-  expect(await stage.consumed()).toEqual({ rpm: 2, tpm: 5010 });
+  expect(await stage.consumed()).toEqual({ rpd: 2, tpd: 5010 });
 });
 
 test("a response that was made by a path of Azure is read by that path", async () => {
@@ -94,7 +94,7 @@ test("a response that was made by a path of Azure is read by that path", async (
   stage.upstream.replyWith(json(responsesAnswer));
   expect((await stage.ask("/openai/v1/responses/resp_1")).status).toBe(200);
   expect(stage.upstream.arrived[0]?.path).toBe("/v1/openai/v1/responses/resp_1");
-  expect(await stage.consumed()).toEqual({ rpm: 2, tpm: 107 });
+  expect(await stage.consumed()).toEqual({ rpd: 2, tpd: 107 });
 });
 
 test("a gateway may refuse background responses", async () => {
@@ -102,7 +102,7 @@ test("a gateway may refuse background responses", async () => {
   const answer = await stage.ask(RESPONSES, asked);
   expect(answer.status).toBe(400);
   expect(await answer.json()).toMatchObject({ error: { code: "background_not_allowed" } });
-  expect(await stage.consumed()).toEqual({ rpm: 0, tpm: 0 });
+  expect(await stage.consumed()).toEqual({ rpd: 0, tpd: 0 });
 });
 
 test("a background response that was streamed to its end can be read later, too", async () => {
@@ -110,10 +110,10 @@ test("a background response that was streamed to its end can be read later, too"
   stage.upstream.replyWith(stream([created as object, ...events], { named: true }));
   const answer = await stage.ask(RESPONSES, { ...asked, stream: true });
   await answer.text();
-  expect(await stage.consumed()).toEqual({ rpm: 1, tpm: 107 });
+  expect(await stage.consumed()).toEqual({ rpd: 1, tpd: 107 });
   stage.upstream.replyWith(json(responsesAnswer));
   expect((await stage.ask(`${RESPONSES}/resp_1`)).status).toBe(200);
-  expect(await stage.consumed()).toEqual({ rpm: 2, tpm: 107 });
+  expect(await stage.consumed()).toEqual({ rpd: 2, tpd: 107 });
 });
 
 test("a background response can be read while it is streamed, and counts once", async () => {
@@ -126,12 +126,12 @@ test("a background response can be read while it is streamed, and counts once", 
   expect((await stage.ask(`${RESPONSES}/resp_1`)).status).toBe(200);
   // A client that leaves the stream holds the reserve, until a poll brings the usage.
   leaving.abort();
-  await expect.poll(() => stage.consumed()).toEqual({ rpm: 2, tpm: 5010 });
+  await expect.poll(() => stage.consumed()).toEqual({ rpd: 2, tpd: 5010 });
   stage.upstream.replyWith(json(responsesAnswer));
   await expect
     .poll(async () => {
       expect((await stage.ask(`${RESPONSES}/resp_1`)).status).toBe(200);
-      return (await stage.consumed())["tpm"];
+      return (await stage.consumed())["tpd"];
     })
     .toBe(107);
 });
@@ -140,8 +140,8 @@ test("a background response that is asked for as a stream is settled at its end"
   await startResponse();
   stage.upstream.replyWith(stream(responsesEvents.slice(0, 2), { named: true }));
   await (await stage.ask(`${RESPONSES}/resp_1?stream=true`)).text();
-  expect(await stage.consumed()).toEqual({ rpm: 2, tpm: 5010 });
+  expect(await stage.consumed()).toEqual({ rpd: 2, tpd: 5010 });
   stage.upstream.replyWith(stream(responsesEvents, { named: true }));
   await (await stage.ask(`${RESPONSES}/resp_1?stream=true&starting_after=1`)).text();
-  expect(await stage.consumed()).toEqual({ rpm: 3, tpm: 107 });
+  expect(await stage.consumed()).toEqual({ rpd: 3, tpd: 107 });
 });

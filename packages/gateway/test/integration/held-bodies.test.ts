@@ -53,7 +53,7 @@ test("an opened path takes bodies that are no JSON object, and none at all", asy
   for (const body of ["", "[1]", "words"]) {
     expect((await fetch(url, { method: "POST", headers, body })).status).toBe(200);
   }
-  expect(await stage.consumed("other")).toEqual({ rpm: 3, tpm: 0 });
+  expect(await stage.consumed("other")).toEqual({ rpd: 3, tpd: 0 });
 });
 
 test("a key may have hundreds of plain calls that wait for their answers", async () => {

@@ -42,7 +42,7 @@ test("a plain call whose client leaves is read on, and consumes what its answer 
   await expect.poll(() => stage.metric(/^zae_limiter_gateway_open_requests (\d+)$/m)).toBe(2);
   await answer();
   await expect.poll(() => stage.metric(readOn("complete"))).toBe(1);
-  expect(await stage.consumed()).toEqual({ rpm: 1, tpm: 21 });
+  expect(await stage.consumed()).toEqual({ rpd: 1, tpd: 21 });
   expect(stage.upstream.hungUp).toBe(0);
 });
 
@@ -50,21 +50,21 @@ test("beyond the bound a plain call is charged its max_tokens, and its upstream 
   await stage.restart({ readOnMax: 0 });
   await leave({ ...body, max_tokens: 700 }, json(chatAnswer));
   await stage.upstream.untilHungUp(1);
-  await expect.poll(() => stage.consumed()).toEqual({ rpm: 1, tpm: 710 });
+  await expect.poll(() => stage.consumed()).toEqual({ rpd: 1, tpd: 710 });
   expect(await stage.metric(readOn("no place"))).toBe(1);
 });
 
 test("without max_tokens it is charged 16,384, or what the upstreams file says", async () => {
   await stage.restart({ readOnMax: 0 });
   await leave(body, json(chatAnswer));
-  await expect.poll(() => stage.consumed()).toEqual({ rpm: 1, tpm: 10 + 16_384 });
+  await expect.poll(() => stage.consumed()).toEqual({ rpd: 1, tpd: 10 + 16_384 });
 });
 
 test("a gateway that stops charges the calls that it reads on", async () => {
   await leave({ ...body, max_tokens: 700 }, json(chatAnswer));
   await expect.poll(() => stage.metric(/^zae_limiter_gateway_open_requests (\d+)$/m)).toBe(2);
   await stage.gateway.stop(Promise.resolve());
-  expect(await stage.consumed()).toEqual({ rpm: 1, tpm: 710 });
+  expect(await stage.consumed()).toEqual({ rpd: 1, tpd: 710 });
   await stage.restart({});
 });
 
@@ -76,13 +76,13 @@ test("a stream whose client leaves ends at once, and consumes what was streamed"
   await reader?.read();
   leaving.abort();
   await stage.upstream.untilHungUp(1);
-  await expect.poll(() => stage.consumed()).toEqual({ rpm: 1, tpm: 12 });
+  await expect.poll(() => stage.consumed()).toEqual({ rpd: 1, tpd: 12 });
 });
 
 test("a stream whose client leaves before it has shown anything consumes its estimate", async () => {
   await leave({ ...body, stream: true, max_tokens: 100 }, json(chatAnswer));
   await stage.upstream.untilHungUp(1);
-  await expect.poll(() => stage.consumed()).toEqual({ rpm: 1, tpm: 110 });
+  await expect.poll(() => stage.consumed()).toEqual({ rpd: 1, tpd: 110 });
 });
 
 describe("a stream with hidden reasoning whose client leaves after the text", () => {
@@ -106,14 +106,14 @@ describe("a stream with hidden reasoning whose client leaves after the text", ()
     await expect.poll(() => stage.metric(/^zae_limiter_gateway_open_requests (\d+)$/m)).toBe(2);
     finish();
     await expect.poll(() => stage.metric(readOn("complete"))).toBe(1);
-    expect(await stage.consumed()).toEqual({ rpm: 1, tpm: 21 });
+    expect(await stage.consumed()).toEqual({ rpd: 1, tpd: 21 });
   });
 
   test("a stream with hidden reasoning is charged its max_tokens beyond the bound", async () => {
     await stage.restart({ readOnMax: 0 });
     await leaveAfterText();
     await stage.upstream.untilHungUp(1);
-    await expect.poll(() => stage.consumed()).toEqual({ rpm: 1, tpm: 110 });
+    await expect.poll(() => stage.consumed()).toEqual({ rpd: 1, tpd: 110 });
   });
 });
 
@@ -124,12 +124,12 @@ test("a stream of lines that end with CR alone is read", async () => {
     response.end(events);
   });
   await (await stage.ask(CHAT, { ...body, stream: true })).text();
-  expect(await stage.consumed()).toEqual({ rpm: 1, tpm: 21 });
+  expect(await stage.consumed()).toEqual({ rpd: 1, tpd: 21 });
 });
 
 test("an answer that is compressed without being asked for is charged as beyond the bound", async () => {
   const headers = { "content-encoding": "x-unknown" };
   stage.upstream.replyWith(json(chatAnswer, 200, headers));
   await (await stage.ask(CHAT, { ...body, max_tokens: 50 })).arrayBuffer();
-  expect(await stage.consumed()).toEqual({ rpm: 1, tpm: 60 });
+  expect(await stage.consumed()).toEqual({ rpd: 1, tpd: 60 });
 });

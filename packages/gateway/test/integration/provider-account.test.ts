@@ -47,13 +47,13 @@ test("a redirect is not followed, and does not reach the client", async () => {
 test("an error that carries usage is settled by it", async () => {
   stage.upstream.replyWith(json({ error: { message: "cut" }, usage: chatUsage }, 500));
   expect((await stage.ask(CHAT, body)).status).toBe(500);
-  expect(await stage.consumed()).toEqual({ rpm: 1, tpm: 21 });
+  expect(await stage.consumed()).toEqual({ rpd: 1, tpd: 21 });
 });
 
 test("a connection that dies after the request was sent keeps the estimate", async () => {
   stage.upstream.replyWith((_, response) => void response.destroy());
   expect((await stage.ask(CHAT, { ...body, max_tokens: 90 })).status).toBe(502);
-  expect(await stage.consumed()).toEqual({ rpm: 1, tpm: 100 });
+  expect(await stage.consumed()).toEqual({ rpd: 1, tpd: 100 });
 });
 
 test("what is sent is what was read: one model, whatever the body repeats", async () => {
@@ -74,7 +74,7 @@ test("names that no list has share one resource, and are a 404 where the operato
   for (const model of ["invented-1", "invented-2", "invented-3"]) {
     expect((await stage.ask(CHAT, { ...body, model })).status).toBe(200);
   }
-  expect(await stage.consumed("other")).toEqual({ rpm: 3, tpm: 63 });
+  expect(await stage.consumed("other")).toEqual({ rpd: 3, tpd: 63 });
   await stage.restart({ unknownModels: "refuse" });
   const answer = await stage.ask(CHAT, { ...body, model: "invented-1" });
   expect(answer.status).toBe(404);
@@ -85,7 +85,7 @@ test("the deployment of the path counts, and not the model of the body", async (
   const path = `/openai/deployments/${Stage.MODEL}/chat/completions?api-version=1`;
   expect((await stage.ask(path, { ...body, model: "fresh-1" })).status).toBe(200);
   expect(stage.upstream.arrived[0]?.path).toBe(`/v1${path}`);
-  expect(await stage.consumed()).toEqual({ rpm: 1, tpm: 21 });
+  expect(await stage.consumed()).toEqual({ rpd: 1, tpd: 21 });
 });
 
 test("files, jobs and other responses of the account cannot be reached", async () => {
@@ -100,10 +100,10 @@ test("a path that the operator has opened counts as a request, and by the usage 
   await stage.restart({ allowPaths: ["/audio"] });
   stage.upstream.replyWith(json({ text: "a", usage: { input_tokens: 7, output_tokens: 5 } }));
   expect((await stage.ask("/v1/audio/transcriptions", body)).status).toBe(200);
-  expect(await stage.consumed()).toEqual({ rpm: 1, tpm: 12 });
+  expect(await stage.consumed()).toEqual({ rpd: 1, tpd: 12 });
   stage.upstream.replyWith(json({ text: "a" }));
   expect((await stage.ask("/v1/audio/transcriptions", body)).status).toBe(200);
-  expect(await stage.consumed()).toEqual({ rpm: 2, tpm: 12 });
+  expect(await stage.consumed()).toEqual({ rpd: 2, tpd: 12 });
 });
 
 test("every answer, also a refusal, has the id that the access log has", async () => {
@@ -122,5 +122,5 @@ test("counting tokens is one request without tokens", async () => {
   stage.upstream.replyWith(json({ input_tokens: 2095 }));
   const answer = await stage.ask("/v1/messages/count_tokens", { ...body, model: "claude-test" });
   expect(answer.status).toBe(200);
-  expect(await stage.consumed("claude-test")).toEqual({ rpm: 1, tpm: 0 });
+  expect(await stage.consumed("claude-test")).toEqual({ rpd: 1, tpd: 0 });
 });

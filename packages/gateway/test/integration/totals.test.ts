@@ -36,7 +36,7 @@ test("a total of 60 passes 60 calls over three models, and refuses the next on e
     const { error } = (await answer.json()) as { error: { message: string } };
     expect(error.message).toContain("team-a/@all: [rpm] over all resources");
     expect(answer.headers.get("retry-after")).toBe("1441");
-    expect((await stage.consumed(model))["rpm"]).toBe(20);
+    expect((await stage.consumed(model))["rpd"]).toBe(20);
   }
   expect(stage.upstream.arrived).toHaveLength(arrived);
   expect(await stage.consumed(TOTAL)).toEqual({ rpm: 60 });

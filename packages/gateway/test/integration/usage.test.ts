@@ -39,7 +39,7 @@ async function usageOf(key = stage.key): Promise<Usage> {
 
 test("a key sees the limits of its entity over the models it used, and its totals", async () => {
   const { limits, prices } = stage.limiter.repository;
-  await limits.setEntity("team-a", ["rpm:60/day", "usd:$5/hour"], { resource: TOTAL });
+  await limits.setEntity("team-a", ["rpd:60/day", "usd:$5/hour"], { resource: TOTAL });
   await prices.set(Stage.MODEL, { input: "2", output: "10" });
   await (await stage.ask(CHAT, asked)).text();
   const usage = await usageOf();
@@ -50,9 +50,9 @@ test("a key sees the limits of its entity over the models it used, and its total
   const total = await stage.consumed(TOTAL);
   expect(total["usd"]).toBeGreaterThan(0);
   expect(spent).toEqual([
-    [Stage.MODEL, "rpm", 1],
-    [Stage.MODEL, "tpm", consumed["tpm"]],
-    [TOTAL, "rpm", 1],
+    [Stage.MODEL, "rpd", 1],
+    [Stage.MODEL, "tpd", consumed["tpd"]],
+    [TOTAL, "rpd", 1],
     [TOTAL, "usd", total["usd"]],
   ]);
   expect(usage.limits.at(-1)).toEqual({
@@ -81,7 +81,7 @@ test("a quota says when it resets", async () => {
 
 test("a key that has used nothing sees no models, and the answer counts as no call", async () => {
   expect((await usageOf()).limits).toEqual([]);
-  expect(await stage.consumed()).toEqual({ rpm: 0, tpm: 0 });
+  expect(await stage.consumed()).toEqual({ rpd: 0, tpd: 0 });
   expect(stage.upstream.arrived).toHaveLength(0);
 });
 
@@ -105,7 +105,7 @@ test("an answer is given again for five seconds, and models beyond twenty are le
     const lease = await stage.limiter.acquire({
       entityId: "team-a",
       resource,
-      consume: { rpm: 1 },
+      consume: { rpd: 1 },
     });
     await lease.commit();
   }
