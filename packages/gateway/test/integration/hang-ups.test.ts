@@ -56,3 +56,33 @@ test("a client that hangs up while its key is looked up leaves nothing open", as
   await expect.poll(() => stage.metric(OPEN)).toBe(1);
   expect(stage.upstream.arrived).toHaveLength(0);
 });
+
+test("a call that is read on holds its slot until the provider ends, and no call goes before", async () => {
+  const { limiter, upstream } = stage;
+  await limiter.repository.limits.setSystem(["rpm:100", "parallel:1 concurrent"]);
+  let answer = () => {};
+  upstream.replyWith((_, response) => {
+    answer = () => {
+      response.writeHead(200, { "content-type": "application/json" });
+      response.end(JSON.stringify(chatAnswer));
+    };
+  }, json(chatAnswer));
+  const socket = await connected();
+  socket.write(chat());
+  await expect.poll(() => upstream.arrived.length).toBe(1);
+  socket.destroy();
+  await once(socket, "close");
+  await fetch(`${stage.gateway.url}/healthz`);
+  const again = () =>
+    fetch(`${stage.gateway.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${stage.key}`, "content-type": "application/json" },
+      body: BODY,
+    });
+  const refused = await again();
+  expect(refused.status).toBe(429);
+  expect(JSON.stringify(await refused.json())).toContain("parallel");
+  answer();
+  await expect.poll(async () => (await again()).status).toBe(200);
+  expect(upstream.arrived).toHaveLength(2);
+});

@@ -35,6 +35,7 @@ export function amountsOf(
   const input = usage.input + Math.ceil(usage.cached * count.cachedTokens);
   const amounts: Record<string, number> = {};
   for (const name of count.requests) amounts[name] = 1;
+  for (const name of count.slots) amounts[name] = 1;
   for (const name of count.tokens) amounts[name] = bounded(input + usage.output);
   for (const name of count.inputTokens) amounts[name] = bounded(input);
   for (const name of count.outputTokens) amounts[name] = bounded(usage.output);

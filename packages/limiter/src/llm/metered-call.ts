@@ -360,7 +360,12 @@ export class MeteredCall {
   }
 
   #settle(usage: Usage): void {
-    this.#lease.settle(amountsOf(this.#host.options.count, usage, this.price));
+    const amounts = amountsOf(this.#host.options.count, usage, this.price);
+    // Slots are held until the lease ends, whatever the call has cost.
+    for (const { kind, limitName } of this.#lease.statuses) {
+      if (kind === "concurrency") delete amounts[limitName];
+    }
+    this.#lease.settle(amounts);
   }
 
   /** Returns whether a write succeeded. One that fails must not break the answer, which is here. */

@@ -35,10 +35,12 @@ export interface LlmCall {
   readonly body: unknown;
 }
 
-/** Names of the limits that count requests and tokens. A kind that is not set keeps its default. */
+/** Names of the limits that count calls and tokens. A kind that is not set keeps its default. */
 export interface LlmCount {
   /** Count 1 per call. Default `rpm` and `rpd`. */
   readonly requests?: string | readonly string[];
+  /** Count 1 per call, and as slots hold it until the call has ended. Default `parallel`. */
+  readonly slots?: string | readonly string[];
   /** Count input and output. Default `tpm` and `tpd`. */
   readonly tokens?: string | readonly string[];
   /** Default `itpm`. */
@@ -140,13 +142,14 @@ export interface CheckedLlmOptions {
   readonly fetch: typeof fetch | undefined;
 }
 
-const KINDS = ["requests", "tokens", "inputTokens", "outputTokens", "money"] as const;
+const KINDS = ["requests", "slots", "tokens", "inputTokens", "outputTokens", "money"] as const;
 
 type Kind = (typeof KINDS)[number];
 type Kinds = Readonly<Record<Kind, readonly string[]>>;
 
 const DEFAULT_LIMITS: Kinds = {
   requests: ["rpm", "rpd"],
+  slots: ["parallel"],
   tokens: ["tpm", "tpd"],
   inputTokens: ["itpm"],
   outputTokens: ["otpm"],

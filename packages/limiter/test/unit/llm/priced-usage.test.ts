@@ -73,7 +73,14 @@ const RESPONSES = "/v1/responses";
 /** Returns what an answer costs, in micro-dollars. */
 function costOf(path: string, model: keyof typeof PRICES, answer: object): number | undefined {
   const usage = formatOf("POST", path)?.readUsage(answer as Readonly<Record<string, unknown>>);
-  const none = { requests: [], tokens: [], inputTokens: [], outputTokens: [], given: [] };
+  const none = {
+    requests: [],
+    slots: [],
+    tokens: [],
+    inputTokens: [],
+    outputTokens: [],
+    given: [],
+  };
   const count = { ...none, cachedTokens: 0, money: ["usd"] };
   const { input = 0, cached: read = 0, output = 0, ...parts } = usage ?? {};
   return amountsOf(count, { ...parts, input, cached: read, output }, Price.from(PRICES[model])).usd;
