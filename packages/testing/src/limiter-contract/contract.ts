@@ -14,6 +14,7 @@ import { deletedNamespaceContract } from "./deleted-namespace.ts";
 import { eventsContract } from "./events.ts";
 import { alertsContract } from "./kinds/alerts.ts";
 import { quotasContract } from "./kinds/quotas.ts";
+import { quotasEverywhereContract } from "./kinds/quotas-everywhere.ts";
 import { slotsContract } from "./kinds/slots.ts";
 import { slotsWaitingContract } from "./kinds/slots-waiting.ts";
 import { leaseContract } from "./lease.ts";
@@ -59,6 +60,7 @@ const SUITES: readonly (readonly [string, Suite])[] = [
   ["missing limits", missingLimitsContract],
   ["soft limits", softContract],
   ["quotas", quotasContract],
+  ["quotas with everything else", quotasEverywhereContract],
   ["alerts", alertsContract],
   ["slots", slotsContract],
   ["waiting for slots", slotsWaitingContract],
