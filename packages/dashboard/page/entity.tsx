@@ -8,6 +8,7 @@ import type {
   EntityDetailJson,
   PlaceJson,
 } from "../src/wire.ts";
+import { Alerts } from "./alerts.tsx";
 import { get } from "./api.ts";
 import { AuditList } from "./audit.tsx";
 import { SOURCE_NAMES, time } from "./format.ts";
@@ -54,6 +55,9 @@ export function EntityDetail({ id }: { id: string }) {
       </Card>
       <Card title="Usage" hint="by hour, the last two days">
         <UsageChart entity={id} window="hourly" range={{ hours: 48 }} group="resource" compact />
+      </Card>
+      <Card title="Alerts" hint="percentages of quotas that were reached, the newest first">
+        <Alerts entity={id} />
       </Card>
       <Card title="Closed periods" hint="of quotas and sessions, those that ended last first">
         <ClosedPeriods entity={id} />

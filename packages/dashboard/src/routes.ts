@@ -3,6 +3,7 @@
 import { CLIENT_VERSION } from "@zae-limiter/limiter/domain/version.ts";
 import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
+import { alertsOf } from "./alerts.ts";
 import { closedPeriods } from "./closed-periods.ts";
 import { entityDetail, listChildren, listEntities } from "./entities.ts";
 import { checkChange } from "./place.ts";
@@ -84,6 +85,7 @@ export const READ_ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
     },
   ],
   ["usage.csv", usageFile],
+  ["alerts", ({ repository, query }) => alertsOf(repository, query.get("entity") || undefined)],
   [
     "periods",
     ({ repository, query }) =>

@@ -255,6 +255,24 @@ export interface UsageJson {
   readonly complete: boolean;
 }
 
+/** Alerts, the newest first. */
+export interface AlertsJson {
+  readonly alerts: readonly {
+    readonly id: string;
+    readonly entityId: string;
+    readonly resource: string;
+    readonly limitName: string;
+    readonly percent: number;
+    readonly used: number;
+    readonly granted: number;
+    /** ISO 8601. */
+    readonly at: string;
+    readonly state: "open" | "delivered" | "given_up";
+    /** The answer to the last attempt to deliver it that failed. */
+    readonly problem: string | null;
+  }[];
+}
+
 /** Closed periods of quotas and sessions, those that ended last first. */
 export interface PeriodsJson {
   readonly periods: readonly {

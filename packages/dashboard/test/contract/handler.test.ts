@@ -69,6 +69,30 @@ describeStores("the dashboard", (store) => {
     expect((await browser.get("periods")).status).toBe(400);
   });
 
+  test("alerts of an entity are shown with their use and their delivery", async () => {
+    const repository = await store.open({ clock });
+    await repository.limits.setResource("gpt-4", ["usd:$2/month UTC alerts 50,90"]);
+    const limiter = new RateLimiter(repository);
+    await limiter.acquire({ entityId: "key-1", resource: "gpt-4", consume: { usd: 1_500_000 } });
+    const browser = new Browser(repository);
+    const { alerts } = await browser.ok("alerts?entity=key-1");
+    expect(alerts).toEqual([
+      {
+        id: alerts[0].id,
+        entityId: "key-1",
+        resource: "gpt-4",
+        limitName: "usd",
+        percent: 50,
+        used: 1_500_000,
+        granted: 2_000_000,
+        at: new Date(NOW_MS).toISOString(),
+        state: "open",
+        problem: null,
+      },
+    ]);
+    expect((await browser.ok("alerts?entity=key-2")).alerts).toEqual([]);
+  });
+
   test("entities are listed by page and prefix, as a tree, and with all that they have", async () => {
     const repository = await store.open({ clock });
     await repository.limits.setResource("gpt-4", ["rpm:10"]);
