@@ -232,11 +232,11 @@ describe("the build for CommonJS", () => {
          console.log(other.RateLimiter === library.RateLimiter, typeof rateLimit({ limiter }));
          console.log(error instanceof other.RateLimitExceeded, error instanceof other.ZaeLimiterError);
          console.log(error instanceof other.ValidationError, away instanceof other.InfrastructureError);
-         console.log(away.code, typeof VirtualTime);
+         console.log(away.code, typeof VirtualTime, typeof require("zae-limiter/fastify").default);
        })();`,
       LOADER,
     );
-    const out = "false function\ntrue true\nfalse true\nZAEL_UNAVAILABLE function\n";
+    const out = "false function\ntrue true\nfalse true\nZAEL_UNAVAILABLE function function\n";
     expect(ran).toMatchObject({ code: 0, out });
   });
 
@@ -249,7 +249,9 @@ describe("the build for CommonJS", () => {
       join(installed.project, file),
       `import { RateLimiter, RateLimitExceeded } from "zae-limiter";
        import { rateLimit } from "zae-limiter/express";
+       import plugin from "zae-limiter/fastify";
        export const limit = rateLimit({ limits: ["rpm:5"] });
+       export const register: typeof import("zae-limiter/fastify").rateLimit = plugin;
        export const codeOf = (error: unknown): string =>
          error instanceof RateLimitExceeded ? error.code : "";
        export const open = (): Promise<RateLimiter<"rpm">> => RateLimiter.open("memory:");
