@@ -11,11 +11,14 @@ export function importedPackages({ inputs }) {
   return packageFolders(paths).map((folder) => folder.replace(/^.*node_modules\//, ""));
 }
 
-/** Returns one text for all packages that the inputs of a bundle come from. */
+/** Returns one text for all packages of a bundle; what several have in common is there once. */
 export async function noticesOf(root, metafile) {
-  const notices = [];
-  const folders = packageFolders(Object.keys(metafile.inputs));
-  for (const folder of folders) notices.push(await noticeOf(join(root, folder)));
+  const headings = new Map();
+  for (const folder of packageFolders(Object.keys(metafile.inputs))) {
+    const { heading, text } = await noticeOf(join(root, folder));
+    headings.set(text, (headings.get(text) ?? "") + heading);
+  }
+  const notices = [...headings].map(([text, heading]) => heading + text);
   return `This package contains code of the packages below.\n\n${notices.join("\n")}`;
 }
 
@@ -32,5 +35,5 @@ async function noticeOf(folder) {
   );
   const file = (await readdir(folder)).find((entry) => /^licen[cs]e/i.test(entry));
   const text = file === undefined ? "" : `\n${await readFile(join(folder, file), "utf8")}`;
-  return `${"-".repeat(80)}\n${name} ${version}, ${license}\n${text}`;
+  return { heading: `${"-".repeat(80)}\n${name} ${version}, ${license}\n`, text };
 }
