@@ -1,8 +1,18 @@
 /** Slots in a file that processes share, which are killed and stopped while they hold some. */
 
-import { mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, unlinkSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  unlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { RateLimiter } from "@zae-limiter/limiter/index.ts";
 import { builtSources } from "@zae-limiter/test-support/build.ts";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -148,4 +158,23 @@ describe("twenty slots of eight processes", () => {
       await expect.poll(areAllFree, POLL).toBe(true);
     },
   );
+});
+
+describe("the example of concurrency", () => {
+  it("three processes do sixty renderings, at most ten of them at once", LONG, async () => {
+    const example = new URL("../../../../examples/concurrency/index.js", import.meta.url);
+    const source = readFileSync(example, "utf8").replace(
+      '"zae-limiter"',
+      JSON.stringify(build.index),
+    );
+    const script = join(folder, "example.mjs");
+    writeFileSync(script, source);
+    const child = new Child(pathToFileURL(script), []);
+    const { value } = await child.lines.next();
+    await child.ended();
+    const [, renderings, most] = /^(\d+) renderings, at most (\d+) at once$/.exec(value) ?? [];
+    expect(Number(renderings)).toBe(60);
+    expect(Number(most)).toBeLessThanOrEqual(10);
+    expect(Number(most)).toBeGreaterThan(0);
+  });
 });

@@ -5,12 +5,12 @@ import type { Clock } from "../../base/time.ts";
 import type { Rate } from "../../core/bucket.ts";
 import type { StoredState } from "../bucket-admin.ts";
 import { hasPeriods } from "../periods.ts";
+import { holdersOf } from "../slots/slot-entries.ts";
 import type { Bucket } from "./bucket.ts";
 import { seenPeriodAt } from "./bucket-periods.ts";
 import type { BucketId, BucketTable } from "./bucket-table.ts";
 import { resourcesIn } from "./embedded-transfer.ts";
 import { consumedAt, refilledAtMs } from "./limit-numbers.ts";
-import { holdersOf } from "./slot-entries.ts";
 
 export class BucketLists {
   readonly #table: BucketTable;

@@ -5,11 +5,11 @@ import type { PeriodRule } from "../../core/period-rule.ts";
 import { DamagedRecordError } from "../../domain/errors/errors.ts";
 import type { LimitSource } from "../leg.ts";
 import { ruleOf, ruleText } from "../rule-text.ts";
+import type { SlotEntry } from "../slots/slot-entries.ts";
 import { Bucket } from "./bucket.ts";
 import type { PausedLimit } from "./bucket-periods.ts";
 import { Build } from "./build.ts";
 import { type Numbers, numbersFor, PERIOD_NUMBERS, periodPlace, STRIDE } from "./limit-numbers.ts";
-import type { SlotEntry } from "./slot-entries.ts";
 
 /** The place at which the totals begin among the numbers of a limit. */
 const TOTALS = 3;

@@ -8,10 +8,10 @@ import { bucketId } from "../../records/keys.ts";
 import type { Key } from "../../storage/item.ts";
 import type { ConsumeResult } from "../bucket-consumer.ts";
 import { type Adjustment, type BucketConfig, exceeds, gatesOf, type Leg } from "../leg.ts";
+import { entryOf, type SlotEntry } from "../slots/slot-entries.ts";
 import { holderOf, type SlotHolder } from "../slots/slot-holder.ts";
 import type { BucketTable } from "./bucket-table.ts";
 import type { Draft } from "./draft.ts";
-import { entryOf, type SlotEntry } from "./slot-entries.ts";
 import { UnsureSlots, type UnsureSlotsOptions } from "./unsure-slots.ts";
 
 /** The holder, as buckets use it: this process, or the only one there is. */

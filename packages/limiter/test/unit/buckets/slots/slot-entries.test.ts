@@ -1,15 +1,15 @@
 import { Bucket } from "@zae-limiter/limiter/buckets/embedded/bucket.ts";
 import { decodeRow, encodeRow } from "@zae-limiter/limiter/buckets/embedded/bucket-row.ts";
+import { UNLINKED } from "@zae-limiter/limiter/buckets/leg.ts";
 import {
   entryOf,
   holdersOf,
   movedSlots,
   NO_SLOTS,
-} from "@zae-limiter/limiter/buckets/embedded/slot-entries.ts";
-import { UNLINKED } from "@zae-limiter/limiter/buckets/leg.ts";
+} from "@zae-limiter/limiter/buckets/slots/slot-entries.ts";
 import { configOf } from "@zae-limiter/test-support/table.ts";
 import { describe, expect, test } from "vitest";
-import { NOW } from "./bucket-of.ts";
+import { NOW } from "../embedded/bucket-of.ts";
 
 const CONFIG = configOf(["parallel:3 concurrent", "rpm:10"]);
 

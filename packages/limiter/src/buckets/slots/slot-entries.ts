@@ -1,6 +1,6 @@
 /** The slots of a bucket that are held: which holder has how many of which limit. Pure. */
 
-import { holderOf } from "../slots/slot-holder.ts";
+import { holderOf } from "./slot-holder.ts";
 
 /** Slots of one limit under one entry. */
 export interface SlotEntry {
