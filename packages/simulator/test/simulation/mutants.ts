@@ -351,9 +351,9 @@ const REFUSALS: readonly Mutant[] = [
     breaks: "A cached state refuses without a request for five seconds instead of one.",
     changes: [
       {
-        file: `${BUCKETS}/state/bucket-states.ts`,
-        from: "const LOCAL_REFUSAL_MS = 1000;",
-        to: "const LOCAL_REFUSAL_MS = 5000;",
+        file: "packages/limiter/src/buckets/spent.ts",
+        from: "export const KNOWN_MS = 1000;",
+        to: "export const KNOWN_MS = 5000;",
       },
     ],
     world: "scarce",
@@ -413,8 +413,8 @@ const COMBINED: readonly Mutant[] = [
     changes: [
       {
         file: `${BUCKETS}/consume/next.ts`,
-        from: "const answers = consumed(request, write.members, bucket, situation);",
-        to: "const answers = consumed(request, request.members, bucket, situation);",
+        from: "const { members, atMs } = write;",
+        to: "const { members, atMs } = { ...write, members: request.members };",
       },
     ],
     world: "any",

@@ -57,10 +57,10 @@ const MOVES: readonly Mutant[] = [
     changes: [
       {
         file: "packages/limiter/src/acquire/acquirer.ts",
-        from: "        return { legs, shares, outcomes };",
+        from: "        return { legs, shares, outcomes, heldFromMs: this.#heldFrom(outcomes) };",
         to: `        const parents = ((globalThis as any).parents ??= new Map());
         parents.set(legs[0]?.entityId, legs[1]?.entityId);
-        return { legs, shares, outcomes };`,
+        return { legs, shares, outcomes, heldFromMs: this.#heldFrom(outcomes) };`,
       },
       {
         file: "packages/limiter/src/acquire/lease/lease-holdings.ts",
