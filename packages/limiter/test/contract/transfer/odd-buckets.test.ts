@@ -7,6 +7,7 @@ import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
 import { copyStore } from "@zae-limiter/limiter/transfer/copy-store.ts";
+import { splitInto } from "@zae-limiter/test-support/force-split.ts";
 import { overTable } from "@zae-limiter/test-support/over-table.ts";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { MovedClock } from "./filled-store.ts";
@@ -88,6 +89,16 @@ test("a quota that was removed moves with its balance, until its period is over"
   expect(await at(time.nowMs)).toMatchObject([{ name: "units", period }]);
   expect(await at(endMs)).toEqual([]);
   await back.close();
+});
+
+test("shards join the balances of a quota that was removed", async () => {
+  const quota = Limit.quota("units", 40, { every: "day" }).rate;
+  const endMs = time.nowMs + 1000;
+  const period = { tokensMilli: 7000, endMs, grantedMilli: 40_000, leftMilli: 0 };
+  await transferOf(table).put([uneven({ paused: [{ name: "units", rate: quota, period }] })]);
+  await splitInto(items, { namespaceId: table.namespaceId, ...uneven() }, 4, time.nowMs);
+  const [joined] = await transferOf(table).some([uneven()], time.nowMs);
+  expect(joined?.paused).toMatchObject([{ name: "units", period }]);
 });
 
 test("a bucket whose time to live is over stays behind, like a record", async () => {
