@@ -27,7 +27,8 @@ export interface TogetherOptions<Asked, Answer> {
 interface Waiter<Asked, Answer> {
   readonly asked: Asked;
   readonly timeoutMs: number;
-  readonly deadline: Deadline;
+  /** Absent where nothing waits for longer than a turn. */
+  readonly deadline: Deadline | undefined;
   readonly resolve: (answer: Answer) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -44,9 +45,9 @@ export class Together<Asked, Answer> {
   /** Sends at once while few are under way, and with all others that wait as soon as one ends. */
   ask(asked: Asked, { timeoutMs }: TableCallOptions): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      const deadline = new Deadline(systemTimer, timeoutMs);
-      this.#waiting.push({ asked, timeoutMs, deadline, resolve, reject });
       const { atOnce } = this.#options;
+      const deadline = atOnce === undefined ? undefined : new Deadline(systemTimer, timeoutMs);
+      this.#waiting.push({ asked, timeoutMs, deadline, resolve, reject });
       if (atOnce === undefined) {
         // Runs after what waits for promises that are settled by now, and asks perhaps.
         if (this.#waiting.length === 1) process.nextTick(() => this.#flush());
@@ -57,17 +58,19 @@ export class Together<Asked, Answer> {
   /** Sends all that was asked in this turn. */
   #flush(): void {
     const { max, joins = () => true } = this.#options;
-    let left = this.#waiting;
+    const waiting = this.#waiting;
     this.#waiting = [];
-    for (let first = left[0]; first !== undefined; first = left[0]) {
-      const batch: Waiter<Asked, Answer>[] = [];
-      const others: Waiter<Asked, Answer>[] = [];
-      for (const one of left) {
-        (batch.length < max && joins(one.asked, first.asked) ? batch : others).push(one);
-      }
+    const open: Waiter<Asked, Answer>[][] = [];
+    for (const one of waiting) {
+      let at = open.findIndex(([first]) => first !== undefined && joins(one.asked, first.asked));
+      if (at < 0) at = open.push([]) - 1;
+      const batch = open[at] as Waiter<Asked, Answer>[];
+      batch.push(one);
+      if (batch.length < max) continue;
+      open.splice(at, 1);
       void this.#send(batch);
-      left = others;
     }
+    for (const batch of open) void this.#send(batch);
   }
 
   /** Sends what waits until nothing does. */
@@ -81,14 +84,14 @@ export class Together<Asked, Answer> {
   }
 
   #isDue({ deadline, timeoutMs, reject }: Waiter<Asked, Answer>): boolean {
-    if (!deadline.isOver) return true;
+    if (deadline?.isOver !== true) return true;
     reject(this.#options.late(timeoutMs));
     return false;
   }
 
   async #send(batch: readonly Waiter<Asked, Answer>[]): Promise<void> {
     if (batch.length === 0) return;
-    const timeoutMs = Math.max(...batch.map(({ deadline }) => Math.ceil(deadline.timeoutMs)));
+    const timeoutMs = Math.max(...batch.map(leftMs));
     try {
       const answers = await this.#options.send(
         batch.map(({ asked }) => asked),
@@ -102,4 +105,8 @@ export class Together<Asked, Answer> {
       else for (const { reject } of batch) reject(error);
     }
   }
+}
+
+function leftMs({ deadline, timeoutMs }: Pick<Waiter<never, never>, "deadline" | "timeoutMs">) {
+  return deadline === undefined ? timeoutMs : Math.ceil(deadline.timeoutMs);
 }

@@ -18,6 +18,8 @@ export interface WarmTerms {
   readonly build: string;
   /** The places of the limits in the order of their names. */
   readonly order: readonly number[];
+  /** Whether the limits are in that order, as they nearly always are. */
+  readonly isSorted: boolean;
 }
 
 const KNOWN_TERMS = new WeakMap<readonly Limit[], WarmTerms>();
@@ -29,7 +31,8 @@ export function warmTerms(limits: readonly Limit[]): WarmTerms {
   const names = limits.map(({ name }) => name);
   const order = orderOf(names);
   const rates = limits.map(({ rate }) => rate);
-  const terms = { build: stampOf(names, rates, order), order };
+  const isSorted = order.every((place, at) => place === at);
+  const terms = { build: stampOf(names, rates, order), order, isSorted };
   KNOWN_TERMS.set(limits, terms);
   return terms;
 }

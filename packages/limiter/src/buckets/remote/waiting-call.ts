@@ -85,7 +85,7 @@ export function safePrefix(calls: readonly WaitingCall[]): readonly WaitingCall[
 /** Returns the sum of what calls ask of one leg, in the order of the names of its limits. */
 export function amountsAt(calls: readonly WaitingCall[], at: number): LegAmounts {
   const { config } = (calls[0] as WaitingCall).legs[at] as Leg;
-  const { order } = warmTerms(config.limits);
+  const { order, isSorted } = warmTerms(config.limits);
   let acquires = 0;
   const sums = config.limits.map(() => 0);
   for (const { legs } of calls) {
@@ -95,7 +95,7 @@ export function amountsAt(calls: readonly WaitingCall[], at: number): LegAmounts
       sums[place] = (sums[place] as number) + (amountsMilli[place] ?? 0);
     }
   }
-  const countedMilli = order.map((place) => sums[place] as number);
+  const countedMilli = isSorted ? sums : order.map((place) => sums[place] as number);
   const gates = gatesOf(config, sums);
   const gatesMilli = gates === sums ? countedMilli : order.map((place) => gates[place] as number);
   const isCounted = config.bypass === true;

@@ -217,21 +217,22 @@ export class WarmCalls {
 
   /** Grants in the order of the calls: each has what those after it have taken besides. */
   #grant(calls: readonly WaitingCall[], { balancesMilli: balances, periods }: SeenBalances): void {
-    let balancesMilli = balances;
-    for (const call of [...calls].reverse()) {
-      const left = balancesMilli;
+    let left = balances;
+    for (let at = calls.length - 1; at >= 0; at -= 1) {
+      const call = calls[at] as WaitingCall;
+      const balancesMilli = left;
       if (call.isOpen) {
         const legs = call.legs.map(({ amountsMilli, link }, at) => ({
           parts: [{ shard: 0, amountsMilli }],
           link,
-          balancesMilli: left[at] as readonly number[],
+          balancesMilli: balancesMilli[at] as readonly number[],
           periods: periods?.[at],
         }));
         call.answer({ outcome: "granted", legs });
       } else {
         this.#refund(call, periods);
       }
-      balancesMilli = balancesWith(call, balancesMilli, 1);
+      if (at > 0) left = balancesWith(call, left, 1);
     }
   }
 
@@ -280,9 +281,12 @@ function inOrder(
   numbers: readonly (readonly number[])[],
 ): readonly (readonly number[])[] {
   return legs.map(({ config }, at) => {
-    const ordered = new Array<number>(config.limits.length);
-    warmTerms(config.limits).order.forEach((place, index) => {
-      ordered[place] = numbers[at]?.[index] as number;
+    const { order, isSorted } = warmTerms(config.limits);
+    const own = numbers[at] as readonly number[];
+    if (isSorted) return own;
+    const ordered = new Array<number>(order.length);
+    order.forEach((place, index) => {
+      ordered[place] = own[index] as number;
     });
     return ordered;
   });

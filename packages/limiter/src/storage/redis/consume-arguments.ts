@@ -1,7 +1,7 @@
 /** Makes the arguments of `CONSUME`: keys and builds, each once, and the calls as JSON. */
 
 import type { WarmConsume, WarmLeg } from "../warm-buckets.ts";
-import { cellKeys } from "./keys.ts";
+import { cellKeys, rowKey } from "./keys.ts";
 
 /** The arguments in front of the builds. */
 const BUILDS_FROM = 4;
@@ -18,7 +18,7 @@ export function consumeArguments(
   const legOf = (leg: WarmLeg) => {
     const { key, build, parentId, cascades, acquires } = leg;
     const { consumedMilli: takes, gatesMilli: gates, countedMilli: counts } = leg;
-    const row = placeIn(keys, cellKeys(prefix, key)[1]);
+    const row = placeIn(keys, rowKey(prefix, key));
     const from = BUILDS_FROM + placeIn(builds, build);
     const link = cascades === undefined ? "" : cascades ? "1" : "0";
     const part = [row, from, parentId ?? "", link, acquires, takes];

@@ -71,12 +71,20 @@ export function keyIn(member: string): Key {
 
 /** Returns the two keys of an item: its text, and the row of a bucket. */
 export function cellKeys(prefix: string, key: Key): readonly [item: string, row: string] {
+  return [cellKey(prefix, key, "i"), rowKey(prefix, key)];
+}
+
+/** Returns the key of the row of a bucket. */
+export function rowKey(prefix: string, key: Key): string {
+  return cellKey(prefix, key, "w");
+}
+
+function cellKey(prefix: string, key: Key, kind: "i" | "w"): string {
   const tag = tagOfKey(key);
+  const { PK, SK } = key;
   // The tag is in front already.
-  const { PK } = key;
-  const place = PK.startsWith(`${tag}/`) ? PK.slice(tag.length) : PK;
-  const text = `${place}${SEPARATOR}${key.SK}`;
-  return [`${prefix}{${tag}}i:${text}`, `${prefix}{${tag}}w:${text}`];
+  const place = PK.startsWith(tag) && PK[tag.length] === "/" ? PK.slice(tag.length) : PK;
+  return `${prefix}{${tag}}${kind}:${place}${SEPARATOR}${SK}`;
 }
 
 /** Returns the keys of a tag that a commit declares. */

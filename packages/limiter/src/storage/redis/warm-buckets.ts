@@ -9,7 +9,7 @@ import type { WarmAdjust, WarmAnswer, WarmBuckets, WarmConsume, WarmLeg } from "
 import type { RedisConnection } from "./connection.ts";
 import { consumeArguments } from "./consume-arguments.ts";
 import { lateError } from "./errors.ts";
-import { cellKeys, tagOfKey, tokenKey } from "./keys.ts";
+import { rowKey, tagOfKey, tokenKey } from "./keys.ts";
 import { listOf } from "./parameters.ts";
 import { ADJUST, CONSUME } from "./scripts/warm.ts";
 
@@ -45,7 +45,7 @@ export class RedisBuckets implements WarmBuckets {
     const { leg, token, nowMs } = adjust;
     const { key, build, consumedMilli, countedMilli, acquires, endsMs } = leg;
     const { prefix } = this.#connection;
-    const keys = [cellKeys(prefix, key)[1], tokenKey(prefix, tagOfKey(key), token)];
+    const keys = [rowKey(prefix, key), tokenKey(prefix, tagOfKey(key), token)];
     const args = [...this.#time(nowMs), build, String(acquires), String(consumedMilli.length)];
     for (const [at, amount] of consumedMilli.entries()) {
       args.push(String(amount), String(countedMilli[at]), String(endsMs?.[at] ?? ""));

@@ -21,7 +21,7 @@ test("a row has its limits in the order of their names, whatever the order of th
   expect(row).toEqual(other);
   expect(row.cap).toEqual([60_000, 600_000]);
   expect(row.build).toBe("rpm 60000 60000 60000,tpm 600000 600000 60000");
-  expect(warmTerms(LIMITS)).toEqual({ build: row.build, order: [1, 0] });
+  expect(warmTerms(LIMITS)).toEqual({ build: row.build, order: [1, 0], isSorted: false });
 });
 
 test("a row is warm until its hour of usage ends, and until its time to live is renewed", () => {
