@@ -1,7 +1,8 @@
 /** Buckets with one writer at a time: read, refill, check and write in one step. */
 
+import { defined } from "../../base/defined.ts";
 import { type Random, systemRandom } from "../../base/random.ts";
-import { type Clock, systemTimer, type Timer } from "../../base/time.ts";
+import { type Clock, type Deadline, systemTimer, type Timer } from "../../base/time.ts";
 import type { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import type { OperationResult } from "../../records/operation-record.ts";
 import type { BalanceOperation, DeletedBuckets, StoredState } from "../bucket-admin.ts";
@@ -80,7 +81,8 @@ export class EmbeddedBucketStore implements BucketStore {
     // No token identifies the write, so it cannot be found out whether it was made.
     const mayRepeat = ({ nothingWritten }: RateLimiterUnavailable) => nothingWritten;
     this.#later = new LaterRefunds({ timer, random, mayRepeat, onWarning });
-    const giveBack = (back: Adjustment, token: string) => this.#adjust(back, { token });
+    const giveBack = (back: Adjustment, token: string, deadline?: Deadline) =>
+      this.#adjust(back, { token, ...defined({ deadline }) });
     const place = { table, timer, random, closed: this.#closing.signal, giveBack };
     this.#slots = slots && new EmbeddedSlots(slots, place);
   }
@@ -138,6 +140,9 @@ export class EmbeddedBucketStore implements BucketStore {
   }
 
   adjust(adjustment: Adjustment, options: AdjustOptions = {}): Promise<void> | undefined {
+    const { token, deadline } = options;
+    const slots = adjustment.entry === undefined || token === undefined ? undefined : this.#slots;
+    if (slots !== undefined) return slots.giveBack(adjustment, token as string, deadline);
     const isDone = this.#tryAdjust(adjustment);
     if (isDone === true) return undefined;
     return isDone === false

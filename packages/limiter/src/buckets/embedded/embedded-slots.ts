@@ -1,6 +1,7 @@
 /** Holds slots of embedded buckets for this process, and gives back those of dead holders. */
 
 import { boundedMap } from "../../base/bounded-map.ts";
+import type { Deadline } from "../../base/time.ts";
 import { hasSlots } from "../../core/bucket.ts";
 import { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import { decodeHolder, type HolderRecord, holderKey } from "../../records/holders.ts";
@@ -109,6 +110,11 @@ export class EmbeddedSlots {
       const { config } = legs[at] as Leg;
       for (const { entry, amountsMilli } of parts) this.#count(entry, config, amountsMilli);
     });
+  }
+
+  /** Gives back slots of a lease, and corrects its tokens with them, once for a token. */
+  giveBack(adjustment: Adjustment, token: string, deadline?: Deadline): Promise<void> {
+    return this.#unsure.giveBack(adjustment, token, deadline);
   }
 
   /** Counts the slots that an adjustment gave back, once it is written. */

@@ -5,7 +5,7 @@
  */
 
 import { type Random, randomToken } from "../../base/random.ts";
-import type { Timer } from "../../base/time.ts";
+import type { Deadline, Timer } from "../../base/time.ts";
 import { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import type { ConsumeResult } from "../bucket-consumer.ts";
 import { type Adjustment, type Leg, refundOf } from "../leg.ts";
@@ -22,7 +22,7 @@ export interface UnsureSlotsOptions {
   /** Aborts when the store is closed: other processes give back what a process leaves behind. */
   readonly closed: AbortSignal;
   /** Gives slots back that were taken, once for a token. */
-  readonly giveBack: (adjustment: Adjustment, token: string) => Promise<void>;
+  readonly giveBack: (adjustment: Adjustment, token: string, deadline?: Deadline) => Promise<void>;
   /** Called with the slots that were not taken. */
   readonly untaken: (adjustment: Adjustment) => void;
 }
@@ -42,6 +42,20 @@ export class UnsureSlots {
     return `${randomToken(this.#options.random, TOKEN_BYTES)}s${this.#tokens.toString(36)}`;
   }
 
+  /**
+   * Gives back what a lease ends with. Where the store does not answer in time, that goes on in the
+   * background: no correction is worth a slot that stays held.
+   */
+  async giveBack(adjustment: Adjustment, token: string, deadline?: Deadline): Promise<void> {
+    const { giveBack } = this.#options;
+    try {
+      return await giveBack(adjustment, token, deadline);
+    } catch (error) {
+      if (!(error instanceof RateLimiterUnavailable)) throw error;
+    }
+    this.#keep(this.#untilAnswered(() => giveBack(adjustment, token)));
+  }
+
   /** Gives back, in the background, what a step may have taken. */
   add(legs: readonly Leg[], result: ConsumeResult, token: string): void {
     if (result.outcome !== "granted") return;
@@ -49,9 +63,12 @@ export class UnsureSlots {
       const parts = result.legs[at]?.parts ?? [];
       return refundOf(leg, parts).flatMap(slotsOnly);
     });
-    const settled = this.#settle(legs, slots, token);
-    this.#pending.add(settled);
-    void settled.finally(() => this.#pending.delete(settled));
+    this.#keep(this.#settle(legs, slots, token));
+  }
+
+  #keep(work: Promise<void>): void {
+    this.#pending.add(work);
+    void work.finally(() => this.#pending.delete(work));
   }
 
   /** Resolves when nothing is given back any more. */

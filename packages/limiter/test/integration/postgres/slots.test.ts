@@ -124,5 +124,20 @@ describePostgres("slots", (url) => {
     await repo.close();
   });
 
+  it.each(["lost", "late"] as const)(
+    "a settle whose outcome is unknown gives its slot back and counts once: %s",
+    async (fault) => {
+      const { repo, network, limiter } = await open(`settle-${fault}`);
+      const lease = await limiter.acquire(CALL);
+      lease.adjust({ rpd: 4 });
+      network.next = fault;
+      await lease.commit();
+      await expect.poll(() => left(repo), SOON_POLL).toEqual({ parallel: 2, rpd: 95 });
+      await network.deliver();
+      expect(await left(repo)).toEqual({ parallel: 2, rpd: 95 });
+      await repo.close();
+    },
+  );
+
   slotProcessTests(() => `${url}${url.includes("?") ? "&" : "?"}schema=${schema.schema}`);
 });
