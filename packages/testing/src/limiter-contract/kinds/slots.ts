@@ -263,10 +263,10 @@ export function slotsContract(store: StoreUnderTest): void {
     await repo.buckets.reset(bucket);
     expect(await left(subject)).toEqual({ parallel: 0, rpm: 10 });
     for (const call of [
-      repo.buckets.reset({ ...bucket, limits: ["parallel"] }),
-      repo.buckets.topUp({ ...bucket, amounts: { parallel: 1 } }),
+      () => repo.buckets.reset({ ...bucket, limits: ["parallel"] }),
+      () => repo.buckets.topUp({ ...bucket, amounts: { parallel: 1 } }),
     ]) {
-      expect(await failureOf(call)).toBeInstanceOf(ValidationError);
+      expect(await failureOf(call())).toBeInstanceOf(ValidationError);
     }
     const states = await repo.buckets.list("key-1", { resource: R });
     const parallel = states.find(({ limitName }) => limitName === "parallel");
