@@ -15,6 +15,7 @@ import { eventsContract } from "./events.ts";
 import { alertsContract } from "./kinds/alerts.ts";
 import { quotasContract } from "./kinds/quotas.ts";
 import { quotasEverywhereContract } from "./kinds/quotas-everywhere.ts";
+import { sessionsContract } from "./kinds/sessions.ts";
 import { slotsContract } from "./kinds/slots.ts";
 import { slotsWaitingContract } from "./kinds/slots-waiting.ts";
 import { leaseContract } from "./lease.ts";
@@ -61,6 +62,7 @@ const SUITES: readonly (readonly [string, Suite])[] = [
   ["soft limits", softContract],
   ["quotas", quotasContract],
   ["quotas with everything else", quotasEverywhereContract],
+  ["sessions", sessionsContract],
   ["alerts", alertsContract],
   ["slots", slotsContract],
   ["waiting for slots", slotsWaitingContract],

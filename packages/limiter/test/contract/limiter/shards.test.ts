@@ -68,6 +68,29 @@ describeItemStores("a sharded bucket", (store) => {
     await refusalOf(subject.limiter.acquire(ONE));
   });
 
+  it("a bucket with a session is not split, however busy it is: its session is one", async () => {
+    const subject = await opened(store, ["rpm:100", "tok:50/session:1hour"]);
+    subject.time.advance(1000);
+    await exhaust(store, subject, 0);
+    await subject.limiter.acquire(ONE);
+    const shards = await shardsOf(store, subject, 2);
+    expect(shards.map((item) => item?.shard_count)).toEqual([1, undefined]);
+  });
+
+  it("a session of a bucket that has shards is divided among them, odd parts included", async () => {
+    const subject = await opened(store, ["rpm:1000"]);
+    await split(subject, 4);
+    await subject.repo.limits.setResource(RESOURCE, ["rpm:1000", "tok:10/session:1hour"]);
+    const call = { ...USER, consume: { tok: 1 } };
+    for (const _ of [1, 2]) {
+      for (let taken = 0; taken < 10; taken += 1) await subject.limiter.acquire(call);
+      await refusalOf(subject.limiter.acquire(call));
+      subject.time.advance(3_600_000);
+    }
+    await subject.limiter.acquire({ ...USER, consume: { tok: 10 } });
+    await refusalOf(subject.limiter.acquire(call));
+  });
+
   it("a sharded bucket doubles when its meter of writes is exhausted, and the call succeeds (A173)", async () => {
     const events: LimiterEvent[] = [];
     const subject = await opened(store, ["rpm:100"], { events: (event) => events.push(event) });
