@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { BalanceJson, DifferenceJson, MarkJson } from "../src/wire.ts";
 import { compactAmount, seconds, wholeAmount } from "./format.ts";
+import { heldText } from "./held.ts";
 import { availableAfter, stateOf } from "./refill.ts";
 import { hrefOf, secondsSince } from "./state.ts";
 import { theme, toggleTheme } from "./theme.ts";
@@ -109,7 +110,7 @@ export function BalanceBar(props: { balance: BalanceJson; atMs: number; label?: 
         <b>{compactAmount(limitName, Math.floor(available))}</b>{" "}
         <span>/ {compactAmount(limitName, capacity)}</span>
       </span>
-      {balance.resets !== undefined && (
+      {(balance.resets !== undefined || balance.holders !== undefined) && (
         <small class="faint balance-resets">{returnText(balance, available, passed)}</small>
       )}
     </div>
@@ -118,7 +119,8 @@ export function BalanceBar(props: { balance: BalanceJson; atMs: number; label?: 
 
 /** Returns when a bucket is full again: after its refill, or when it resets. */
 function returnText(balance: BalanceJson, available: number, passed: number): string {
-  const { capacity, refillPerSecond, resets, resetsInSeconds } = balance;
+  const { capacity, refillPerSecond, resets, resetsInSeconds, holders } = balance;
+  if (holders !== undefined) return heldText(holders);
   if (resets !== undefined) {
     const left = (resetsInSeconds ?? 0) - passed;
     return left > 0 ? `resets in ${seconds(left)}` : resets;

@@ -1,6 +1,7 @@
 /** One limit of a bucket as the page shows it. */
 
 import type { StoredState } from "@zae-limiter/limiter/buckets/bucket-admin.ts";
+import { hasSlots } from "@zae-limiter/limiter/core/bucket.ts";
 import { floorDiv } from "@zae-limiter/limiter/core/integers.ts";
 import { resetText } from "@zae-limiter/limiter/domain/quota-text.ts";
 import type { BalanceJson } from "./wire.ts";
@@ -16,6 +17,7 @@ export function balanceOf(state: StoredState): BalanceJson {
     capacity: floorDiv(state.capacityMilli, 1000),
     refillPerSecond: state.refillMilli / state.periodMs,
     shardCount,
+    ...(hasSlots(state) ? { holders: state.holders ?? {} } : {}),
     ...(state.rule === undefined ? {} : { resets: resetText(state.rule) }),
     ...(period === undefined
       ? {}
@@ -30,7 +32,15 @@ export function wholeBalances(states: Iterable<StoredState>): BalanceJson[] {
     const key = `${state.resource}\n${state.limitName}\n${state.entityId}`;
     const known = whole.get(key);
     const balanceMilli = state.balanceMilli + (known?.balanceMilli ?? 0);
-    whole.set(key, { ...state, balanceMilli: Math.min(state.capacityMilli, balanceMilli) });
+    const holders = { ...known?.holders };
+    for (const [id, slots] of Object.entries(state.holders ?? {})) {
+      holders[id] = (holders[id] ?? 0) + slots;
+    }
+    whole.set(key, {
+      ...state,
+      balanceMilli: Math.min(state.capacityMilli, balanceMilli),
+      holders,
+    });
   }
   return [...whole.values()].map(balanceOf);
 }

@@ -33,8 +33,10 @@ export interface BalanceJson {
   readonly limitName: string;
   readonly available: number;
   readonly capacity: number;
-  /** 0 for a quota or a session, which reset at once. */
+  /** 0 for a quota or a session, which reset at once, and for slots. */
   readonly refillPerSecond: number;
+  /** Slots in flight by process; absent for other limits. */
+  readonly holders?: Readonly<Record<string, number>>;
   /** When a quota or a session resets, in words; absent for a rate. */
   readonly resets?: string;
   /** Time to the end of the period in force; absent where a session has not begun. */

@@ -2,9 +2,10 @@
  * The pure parts of the dashboard: rankings, differences, charts, files, the policy of the page.
  */
 
-import { balanceOf } from "@zae-limiter/dashboard/balance.ts";
+import { balanceOf, wholeBalances } from "@zae-limiter/dashboard/balance.ts";
 import { BucketCensus, TopList } from "@zae-limiter/dashboard/bucket-census.ts";
 import { allowedInHour, differencesOf, exceededBy } from "@zae-limiter/dashboard/differences.ts";
+import { heldText } from "@zae-limiter/dashboard/page/held.ts";
 import { policyOf } from "@zae-limiter/dashboard/server/page-file.ts";
 import { csvOf, grouped } from "@zae-limiter/dashboard/usage-report.ts";
 import type { StoredState } from "@zae-limiter/limiter/buckets/bucket-admin.ts";
@@ -80,6 +81,24 @@ test("the balance of a quota says when it resets", () => {
     resetsInSeconds: 90,
     shardCount: 1,
   });
+});
+
+test("slots are shown with what each process has in flight", () => {
+  const slots = { capacityMilli: 5000, refillMilli: 0, periodMs: 1000 };
+  const state = {
+    ...{ entityId: "key-1", resource: "gpt-4", shard: 0, shardCount: 1, limitName: "parallel" },
+    ...{ ...slots, balanceMilli: 2000, consumedMilli: 0, refilledAtMs: 0 },
+    holders: { ann: 2, bob: 1 },
+  };
+  const [balance] = wholeBalances([state]);
+  expect(balance).toMatchObject({ available: 2, capacity: 5, holders: { ann: 2, bob: 1 } });
+  expect(heldText(balance?.holders ?? {})).toBe("3 in flight: 2 by ann, 1 by bob");
+  expect(heldText({ a: 1, b: 4, c: 2, d: 3 })).toBe(
+    "10 in flight: 4 by b, 3 by d, 2 by c and 1 more",
+  );
+  expect(heldText({})).toBe("none in flight");
+  const { holders: _, ...free } = state;
+  expect(balanceOf(free)).toMatchObject({ holders: {} });
 });
 
 test("differences name what is added, removed and changed, and nothing else", () => {
