@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { BalanceJson, DifferenceJson, MarkJson } from "../src/wire.ts";
 import { compactAmount, seconds, wholeAmount } from "./format.ts";
-import { heldText } from "./held.ts";
+import { heldText } from "./limit-words.ts";
 import { availableAfter, stateOf } from "./refill.ts";
 import { hrefOf, secondsSince } from "./state.ts";
 import { theme, toggleTheme } from "./theme.ts";

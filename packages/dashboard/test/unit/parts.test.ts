@@ -5,7 +5,7 @@
 import { balanceOf, wholeBalances } from "@zae-limiter/dashboard/balance.ts";
 import { BucketCensus, TopList } from "@zae-limiter/dashboard/bucket-census.ts";
 import { allowedInHour, differencesOf, exceededBy } from "@zae-limiter/dashboard/differences.ts";
-import { heldText } from "@zae-limiter/dashboard/page/held.ts";
+import { heldText } from "@zae-limiter/dashboard/page/limit-words.ts";
 import { policyOf } from "@zae-limiter/dashboard/server/page-file.ts";
 import { csvOf, grouped } from "@zae-limiter/dashboard/usage-report.ts";
 import type { StoredState } from "@zae-limiter/limiter/buckets/bucket-admin.ts";
