@@ -77,7 +77,7 @@ describe("the price of a call", () => {
     await world.limiter.acquire({ ...TARGET, consume: { rpm: 1 } });
     const waiting = granted(host);
     await host.begin(factsOf(), { ...TARGET, entityId: "b" });
-    await world.time.advance(30_001);
+    world.time.advance(30_001);
     await waiting;
     expect(await spent()).toBe(40 + 4000);
   });
