@@ -24,7 +24,8 @@ export const acquire = leaf<ConsumeOptions>({
   summary: "consumes from the limits of an entity",
   details:
     "Consumes from all limits or from none, of the entity and of the parents it cascades to. " +
-    "When a limit has too little, nothing is consumed and the exit code is 3.",
+    "When a limit has too little, nothing is consumed and the exit code is 3. Slots come back as " +
+    "soon as it ends: run holds them as long as its command runs.",
   arguments: TARGET_ARGUMENTS,
   options: CONSUME_OPTIONS,
   store: "change",

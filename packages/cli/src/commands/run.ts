@@ -25,7 +25,8 @@ export const run = leaf<ConsumeOptions>({
   summary: "consumes, runs a command, refunds if it fails",
   details:
     "The exit code is that of the command. When a limit has too little, the command does not run and the " +
-    "exit code is 3. When the command fails, its tokens are refunded. Signals are passed on. The " +
+    "exit code is 3. Slots are held until the command has ended: with -c parallel=1, as many run at " +
+    "once as there are slots. When the command fails, its tokens are refunded. Signals are passed on. The " +
     "output of the command is its own; with --json, the report goes to stderr.",
   arguments: [
     ...TARGET_ARGUMENTS,
@@ -33,7 +34,10 @@ export const run = leaf<ConsumeOptions>({
   ],
   options: CONSUME_OPTIONS,
   store: "change",
-  examples: ["run key-1 gpt-4 -c rpm=1 --wait 30 -- curl -sf https://example.com/"],
+  examples: [
+    "run key-1 gpt-4 -c rpm=1 --wait 30 -- curl -sf https://example.com/",
+    "run nightly render -l 'parallel:2 concurrent' -c parallel=1 -- ./render.sh",
+  ],
   json: {
     granted: "boolean",
     entity_id: "text",

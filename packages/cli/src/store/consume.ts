@@ -102,8 +102,9 @@ export function refused({ violations, retryAfterSeconds, statuses }: Refusal): R
       return `${status.entityId} needs ${needed}, has ${shownAmount(status.limitName, status.available)}`;
     })
     .join("; ");
+  const about = violations.some(({ estimated }) => estimated === true) ? "about " : "";
   const advice = Number.isFinite(retryAfterSeconds)
-    ? `try again in ${duration(retryAfterSeconds)}`
+    ? `try again in ${about}${duration(retryAfterSeconds)}`
     : "that is more than the limit can ever hold";
   return { line: `${missing}; ${advice}`, retryAfterSeconds, statuses };
 }

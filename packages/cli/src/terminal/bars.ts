@@ -30,12 +30,14 @@ export const STATUS_SHAPE: Shape = {
   available: "number",
   full_in_seconds: "number",
   kind: "text",
+  "estimated?": "boolean",
   "resets_at_ms?": "number",
   "used?": "number",
 };
 
 export function statusJson(status: LimitStatus) {
   const { entityId, resource, limitName, limit, available, fullAfterSeconds } = status;
+  const { estimated } = status;
   return {
     entity_id: entityId,
     resource,
@@ -46,7 +48,7 @@ export function statusJson(status: LimitStatus) {
     available,
     full_in_seconds: fullAfterSeconds,
     kind: status.kind,
-    ...defined({ resets_at_ms: status.resetsAtMs, used: status.used }),
+    ...defined({ estimated, resets_at_ms: status.resetsAtMs, used: status.used }),
   };
 }
 
@@ -157,21 +159,24 @@ function amountText({ available, limit }: Pick<LimitStatus, "available" | "limit
   return `${shownAmount(limit.name, available)} of ${shownAmount(limit.name, limit.capacity)}`;
 }
 
+/** Returns the time to refill; slots have none, and it is said how many calls hold them. */
+function timeOf({ available, limit, fullAfterSeconds }: LimitStatus): readonly string[] {
+  if (fullAfterSeconds === 0) return [];
+  if (limit.kind === "concurrency") {
+    return [`${shownAmount(limit.name, limit.capacity - available)} in flight`];
+  }
+  return [`${limit.rule === undefined ? "full" : "resets"} in ${duration(fullAfterSeconds)}`];
+}
+
 /**
  * Returns the rate of the refill, whether there is a debt, and the time to refill. Where they do
  * not fit, the rate is left out, then the time: half a number would be another number.
  */
 function tailOf(status: LimitStatus, { showsRate, words }: Layout, palette: Palette): string {
-  const { available, limit, fullAfterSeconds } = status;
+  const { available, limit } = status;
   const rate = showsRate ? [`${limit.kind === "rate" ? "+" : ""}${rateText(limit)}`] : [];
-  const about = status.estimated === true ? "about " : "";
-  const debt = available < 0 ? [DEBT] : [];
-  const time =
-    fullAfterSeconds === 0
-      ? []
-      : [
-          `${limit.rule === undefined ? "full" : "resets"} in ${about}${duration(fullAfterSeconds)}`,
-        ];
+  const debt = available < 0 && limit.kind !== "concurrency" ? [DEBT] : [];
+  const time = timeOf(status);
   const tails = [[...rate, ...debt, ...time], [...debt, ...time], debt];
   const fits = tails.find((parts) => parts.join(", ").length <= words) ?? [];
   return fits.map((part) => (part === DEBT ? palette.bad(part) : part)).join(", ");

@@ -1,6 +1,6 @@
 /** `acquire`, `peek`, `watch` and `run`, in process, at a constant time. */
 
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { acquire } from "@zae-limiter/cli/commands/acquire.ts";
 import { peek } from "@zae-limiter/cli/commands/peek.ts";
 import { run as runCommand } from "@zae-limiter/cli/commands/run.ts";
@@ -320,6 +320,27 @@ describe("run", () => {
     expect(missing.err).toContain('The command "no-such-command-here" could not be run');
     expect((await run(...take, "--", store.folder)).code).toBe(126);
     expect(await left()).toEqual(FULL);
+  });
+
+  test("run holds a slot as long as its command runs, and others are refused", async () => {
+    const { run, json } = store.namespace();
+    await run("system", "set-limits", "-l", "parallel:1 concurrent");
+    const end = `${store.folder}/end`;
+    const script = `setInterval(() => fs.existsSync(${JSON.stringify(end)}) && process.exit(), 5)`;
+    const render = ["run", "nightly", "render", "-c", "parallel=1"];
+    const running = run(...render, "--", NODE, "-e", script);
+    const shown = () => run("peek", "nightly", "render").then(({ out }) => out);
+    await expect.poll(shown).toContain("0 of 1  1 concurrent, 1 in flight");
+    expect(await run(...render, "--", NODE, "-e", "0")).toMatchObject({
+      code: 3,
+      err: "zae-limiter: Not run: nightly needs 1 parallel, has 0; try again in about 1.0 s\n",
+    });
+    const refused = await run("acquire", "nightly", "render", "-c", "parallel=1", "--json");
+    expectShape(acquire.json, JSON.parse(refused.out));
+    expect(JSON.parse(refused.out).limits[0]).toMatchObject({ available: 0, estimated: true });
+    writeFileSync(end, "");
+    expect(await running).toMatchObject({ code: 0 });
+    expect(await json("peek", "nightly", "render")).toMatchObject({ limits: [{ available: 1 }] });
   });
 
   test("run does not start a command that does not fit", async () => {

@@ -107,6 +107,15 @@ describe("bars", () => {
     expect(linesAt(28, status(RPM, -600_000))[0]).toContain("-600 of 100");
   });
 
+  test("slots show how many are in flight, and no time: nobody knows when calls end", () => {
+    const slots = Limit.parse("parallel:20 concurrent");
+    expect(linesAt(80, status(slots, 3000))[0]).toMatch(/3 of 20 {2}20 concurrent, 17 in flight$/);
+    expect(linesAt(80, status(slots, -5000))[0]).toMatch(/-5 of 20 .* 25 in flight$/);
+    expect(linesAt(80, status(slots, 20_000))[0]).toMatch(/20 of 20 {2}20 concurrent$/);
+    expect(statusJson(status(slots, 3000))).toMatchObject({ available: 3, estimated: true });
+    expect(statusJson(status(RPM, 3000))).not.toHaveProperty("estimated");
+  });
+
   test("the time until a bucket is full counts down between two tokens", () => {
     const hourly = Limit.parse("rph:1/hour");
     const times = [0, 250, 500, 999].map((milli) => statusJson(status(hourly, milli)));
