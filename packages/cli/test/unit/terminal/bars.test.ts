@@ -107,7 +107,7 @@ describe("bars", () => {
     expect(linesAt(28, status(RPM, -600_000))[0]).toContain("-600 of 100");
   });
 
-  test("slots show how many are in flight, and no time: nobody knows when calls end", () => {
+  test("slots show how many are in flight, and no time: a call ends when it ends", () => {
     const slots = Limit.parse("parallel:20 concurrent");
     expect(linesAt(80, status(slots, 3000))[0]).toMatch(/3 of 20 {2}20 concurrent, 17 in flight$/);
     expect(linesAt(80, status(slots, -5000))[0]).toMatch(/-5 of 20 .* 25 in flight$/);
