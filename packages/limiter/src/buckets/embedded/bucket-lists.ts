@@ -50,7 +50,7 @@ export class BucketLists {
 
 /** Returns the limits of a bucket for lists. */
 function statesOf({ entityId, resource }: BucketId, bucket: Bucket, nowMs: number): StoredState[] {
-  const { numbers, build, slots } = bucket;
+  const { numbers, build, rare } = bucket;
   return build.names.map((limitName, at) => {
     const rate = build.rates[at] as Rate;
     const { capacityMilli, refillMilli, periodMs } = rate;
@@ -66,7 +66,7 @@ function statesOf({ entityId, resource }: BucketId, bucket: Bucket, nowMs: numbe
       balanceMilli: bucket.balanceMilli(at, nowMs),
       consumedMilli: consumedAt(numbers, at),
       refilledAtMs: refilledAtMs(numbers, at),
-      ...defined({ holders: holdersOf(slots, limitName) }),
+      ...defined({ holders: holdersOf(rare.slots, limitName) }),
       ...(hasPeriods(rate)
         ? { rule: rate.rule, period: seenPeriodAt(numbers, at, rate, nowMs) }
         : {}),

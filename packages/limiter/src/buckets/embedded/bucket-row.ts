@@ -57,7 +57,7 @@ type SlotRow = [entry: string, milli: number];
 
 /** Returns the text of a row. Two texts of one bucket are the same to the byte. */
 export function encodeRow(bucket: Bucket): string {
-  const { build, link, usageHour, events, numbers, paused } = bucket;
+  const { build, link, usageHour, events, numbers, rare } = bucket;
   const { version, source, names, rates } = build;
   const parent = link.parentId === undefined ? "null" : JSON.stringify(link.parentId);
   let text = `[${version},"${source}",${link.cascade ? 1 : 0},${parent},[`;
@@ -71,15 +71,15 @@ export function encodeRow(bucket: Bucket): string {
     text += `${kindText(bucket, at)}]`;
   }
   text = `${text}],${usageHour},${events}`;
-  for (const limit of paused) text += `,${JSON.stringify(pausedRow(limit))}`;
+  for (const limit of rare.paused) text += `,${JSON.stringify(pausedRow(limit))}`;
   return `${text}]`;
 }
 
 /** Returns what the row of a limit has besides its numbers, by its kind. */
-function kindText({ build, numbers, slots }: Bucket, at: number): string {
+function kindText({ build, numbers, rare }: Bucket, at: number): string {
   const rate = build.rates[at] as Rate;
   if (rate.rule !== undefined) return `,${periodText(numbers, at)},"${ruleText(rate.rule)}"`;
-  return hasSlots(rate) ? slotsText(slots, build.names[at] as string) : "";
+  return hasSlots(rate) ? slotsText(rare.slots, build.names[at] as string) : "";
 }
 
 /** Returns the entries of a limit, `,[["p7x2k9.4",2]]`, in milli-slots. */
@@ -136,8 +136,8 @@ function decoded(text: string, ttl: number | null): Bucket {
     numbers,
   );
   const slots = limits.flatMap(slotsIn);
-  if (slots.length > 0) bucket.slots = slots;
-  if (paused.length > 0) bucket.paused = paused.map(pausedLimit);
+  const isRare = slots.length + paused.length > 0;
+  if (isRare) bucket.keep({ slots, paused: paused.map(pausedLimit) });
   return bucket;
 }
 

@@ -48,8 +48,16 @@ import type { Terms } from "./ordinary-call.ts";
 import type { PendingUsage } from "./usage-book.ts";
 import { hourOf, hourStartMs } from "./usage-hour.ts";
 
-const NONE_PAUSED: readonly PausedLimit[] = Object.freeze([]);
-const NONE_CLOSED: readonly ClosedPeriod[] = Object.freeze([]);
+/** What few buckets have, behind one field: a process keeps a million buckets. */
+interface Rare {
+  readonly paused: readonly PausedLimit[];
+  /** The slots that are held, by limit and holder. */
+  readonly slots: readonly SlotEntry[];
+  /** Periods that this copy has closed, and that have no statement yet. */
+  readonly closed: readonly ClosedPeriod[];
+}
+
+const NOTHING_RARE: Rare = Object.freeze({ paused: [], slots: NO_SLOTS, closed: [] });
 
 /** Changed in place: a table hands out copies, and takes over what a step writes. */
 export class Bucket {
@@ -62,15 +70,10 @@ export class Bucket {
   /** Acquires that are not in the snapshots yet. */
   events: number;
   readonly numbers: Numbers;
-  paused: readonly PausedLimit[] = NONE_PAUSED;
-  /** The slots that are held, by limit and holder. */
-  slots: readonly SlotEntry[] = NO_SLOTS;
-  /** Periods that this copy has closed, and that have no statement yet. */
-  closed: readonly ClosedPeriod[] = NONE_CLOSED;
+  rare: Rare = NOTHING_RARE;
   /** The limits that ordinary calls go by, until the slow path writes the bucket again. */
   terms: Terms | undefined = undefined;
-  /** Epoch seconds between which calls by the terms may be ordinary. */
-  ordinaryFrom = 0;
+  /** Epoch seconds until which calls by the terms may be ordinary, in the hour of usage. */
   ordinaryUntil = 0;
 
   constructor(
@@ -101,12 +104,18 @@ export class Bucket {
     return new Bucket(build, link, undefined, hourOf(nowMs), 0, numbers);
   }
 
+  /** Changes what few buckets have. */
+  keep(change: Partial<Rare>): void {
+    const rare = { ...this.rare, ...change };
+    const { paused, slots, closed } = rare;
+    this.rare = paused.length + slots.length + closed.length === 0 ? NOTHING_RARE : rare;
+  }
+
   /** Returns a copy for the slow path, which ordinary calls do not go by. */
   copy(): Bucket {
     const { build, link, ttl, usageHour, events, numbers } = this;
     const copy = new Bucket(build, link, ttl, usageHour, events, numbers.slice());
-    copy.paused = this.paused;
-    copy.slots = this.slots;
+    copy.rare = this.rare;
     return copy;
   }
 
@@ -120,11 +129,11 @@ export class Bucket {
     this.build.rates.forEach((rate, at) => {
       if (hasPeriods(rate)) this.#open(at, rate, nowMs);
     });
-    for (const { name, rate, level, lateMilli } of this.paused) {
+    for (const { name, rate, level, lateMilli } of this.rare.paused) {
       if (nowMs >= level.endMs) this.#close(closedPeriod(name, rate, level, lateMilli, nowMs));
     }
-    if (this.paused.length === 0) return;
-    this.paused = this.paused.filter(({ level }) => nowMs < level.endMs);
+    if (this.rare.paused.length === 0) return;
+    this.keep({ paused: this.rare.paused.filter(({ level }) => nowMs < level.endMs) });
   }
 
   /** Opens the period of a limit that is due. */
@@ -142,13 +151,13 @@ export class Bucket {
   }
 
   #close(period: ClosedPeriod): void {
-    this.closed = [...this.closed, period];
+    this.keep({ closed: [...this.rare.closed, period] });
   }
 
   /** Returns the periods that were closed since the last time, each of which leaves a statement. */
   takeClosed(): readonly ClosedPeriod[] {
-    const { closed } = this;
-    this.closed = NONE_CLOSED;
+    const { closed } = this.rare;
+    if (closed.length > 0) this.keep({ closed: [] });
     return closed;
   }
 
@@ -186,7 +195,7 @@ export class Bucket {
 
   /** Whether its time is over: then it would be full again, and counts as removed. */
   isExpired(nowMs: number): boolean {
-    return this.ttl !== undefined && this.ttl * 1000 <= nowMs && this.slots.length === 0;
+    return this.ttl !== undefined && this.ttl * 1000 <= nowMs && this.rare.slots.length === 0;
   }
 
   /** Returns the bucket with the limits of a config: balances stay, capped; new ones are full. */
@@ -229,11 +238,13 @@ export class Bucket {
     });
     const bucket = new Bucket(build, this.link, this.ttl, this.usageHour, this.events, numbers);
     const isPaused = ({ name, rate }: PausedLimit) => kindOf(build.rateOf(name)) !== kindOf(rate);
-    bucket.paused = paused.length === 0 ? NONE_PAUSED : paused.filter(isPaused);
-    bucket.closed = this.closed;
-    bucket.slots = this.slots.filter(
-      (held) => kindOf(build.rateOf(held.limitName)) === "concurrency",
-    );
+    bucket.keep({
+      paused: paused.filter(isPaused),
+      slots: this.rare.slots.filter(
+        ({ limitName }) => kindOf(build.rateOf(limitName)) === "concurrency",
+      ),
+      closed: this.rare.closed,
+    });
     return bucket;
   }
 
@@ -249,7 +260,7 @@ export class Bucket {
   /** Returns the limits that wait for their period to end, once the bucket has other limits. */
   #pausedWith(build: Build, nowMs: number): readonly PausedLimit[] {
     const { names, rates } = this.build;
-    const paused = this.paused.filter(({ level }) => nowMs < level.endMs);
+    const paused = this.rare.paused.filter(({ level }) => nowMs < level.endMs);
     rates.forEach((rate, at) => {
       const name = names[at] as string;
       if (!hasPeriods(rate) || kindOf(build.rateOf(name)) === kindOf(rate)) return;
@@ -305,9 +316,9 @@ export class Bucket {
     const moved =
       entry === undefined
         ? undefined
-        : movedSlots(this.slots, build.names[at] as string, entry, amount);
+        : movedSlots(this.rare.slots, build.names[at] as string, entry, amount);
     if (moved === undefined) return;
-    this.slots = moved;
+    this.keep({ slots: moved });
     if (amount < 0) refundAt(numbers, at, rate, -amount);
     else consumeAt(numbers, at, rate, heldAt(numbers, at, rate, nowMs), amount, nowMs);
   }
@@ -336,7 +347,7 @@ export class Bucket {
       if (!hasPeriods(rate)) return [{ rate, balanceMilli }];
       return [{ rate, balanceMilli, endMs: periodAtPlace(this.numbers, at).endMs }];
     });
-    for (const { rate, level } of this.paused) {
+    for (const { rate, level } of this.rare.paused) {
       left.push({ rate, balanceMilli: level.tokensMilli, endMs: level.endMs });
     }
     return left;
@@ -373,7 +384,7 @@ export class Bucket {
 
   /** Whether a new bucket would hold just as much of every limit. */
   isFull(nowMs: number): boolean {
-    if (this.paused.length > 0) return false;
+    if (this.rare.paused.length > 0) return false;
     return this.build.rates.every((rate, at) =>
       hasPeriods(rate)
         ? isUnused(periodAtPlace(this.numbers, at), rate, nowMs)

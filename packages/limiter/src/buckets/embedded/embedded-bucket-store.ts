@@ -272,7 +272,7 @@ export class EmbeddedBucketStore implements BucketStore {
   #full(entityId: string, config: BucketConfig, expired: Bucket | undefined, now: number): Bucket {
     const bucket = Bucket.full(config, this.#table.recordedLink(entityId), now);
     expired?.openDue(now);
-    if (expired !== undefined) bucket.closed = expired.closed;
+    if (expired !== undefined) bucket.keep({ closed: expired.rare.closed });
     return bucket;
   }
 

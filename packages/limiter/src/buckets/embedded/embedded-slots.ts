@@ -84,7 +84,7 @@ export class EmbeddedSlots {
   /** Returns the entry for the slots of a leg; `undefined` where it takes none. */
   entryFor({ leg, bucket }: Draft, holderId: string | undefined): string | undefined {
     if (holderId === undefined || !takesSlots(leg)) return undefined;
-    return entryOf(bucket.slots, holderId) ?? this.#source.newEntry(holderId);
+    return entryOf(bucket.rare.slots, holderId) ?? this.#source.newEntry(holderId);
   }
 
   /**
@@ -95,8 +95,9 @@ export class EmbeddedSlots {
     let isFreed = false;
     for (const { leg, bucket } of drafts) {
       if (!this.#isSearched(leg, bucket.balancesOf(leg.config, nowMs), nowMs)) continue;
-      const dead = this.#deadAmong(bucket.slots, nowMs);
-      for (const held of bucket.slots) if (dead.has(holderOf(held.entry))) bucket.giveBack(held);
+      const dead = this.#deadAmong(bucket.rare.slots, nowMs);
+      for (const held of bucket.rare.slots)
+        if (dead.has(holderOf(held.entry))) bucket.giveBack(held);
       if (dead.size === 0) this.#searchedMs.set(bucketId(leg), nowMs);
       else isFreed = true;
     }

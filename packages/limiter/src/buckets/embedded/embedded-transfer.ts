@@ -114,7 +114,7 @@ function wholeOf(name: BucketName, bucket: Bucket, atMs: number): WholeBucket {
     ttl,
     limits: inOrder(limits),
     paused: inOrder(
-      bucket.paused
+      bucket.rare.paused
         .filter(({ level }) => atMs < level.endMs)
         .map((limit) => ({ name: limit.name, rate: limit.rate, period: limit.level })),
     ),
@@ -135,10 +135,9 @@ function bucketOf({ limits, version, source, link, ttl, paused = [] }: WholeBuck
   const hour = hourOf(Math.max(0, ...limits.map(({ level }) => level.refilledAtMs)));
   const bucket = new Bucket(new Build(version, source, names, rates), link, ttl, hour, 0, numbers);
   bucket.markCounted(hour);
-  bucket.paused = paused.map(({ name, rate, period }) => ({
-    ...{ name, rate, level: period },
-    lateMilli: 0,
-  }));
+  bucket.keep({
+    paused: paused.map(({ name, rate, period }) => ({ name, rate, level: period, lateMilli: 0 })),
+  });
   return bucket;
 }
 

@@ -235,7 +235,7 @@ export class MemoryBucketTable implements OrdinaryTable {
         return;
       }
       const [entityId, resource, bucket] = value;
-      if (bucket.ttl === undefined || bucket.slots.length > 0) continue;
+      if (bucket.ttl === undefined || bucket.rare.slots.length > 0) continue;
       if (bucket.ttl > nowSeconds && !this.#mayGoEarly(bucket, nowMs)) continue;
       const usage = bucket.lastUsage(nowMs);
       if (usage !== undefined) this.countUsage(entityId, resource, usage);

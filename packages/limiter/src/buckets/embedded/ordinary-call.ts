@@ -124,13 +124,12 @@ export function agree(bucket: Bucket, terms: Terms, untilMs: number): void {
   const hourEnd = hourStartMs(usageHour + 1) / 1000;
   const ttlEnd = hasTtl ? ttl - keepSeconds : hourEnd;
   bucket.terms = terms;
-  bucket.ordinaryFrom = hourStartMs(usageHour) / 1000;
   bucket.ordinaryUntil = Math.min(hourEnd, ttlEnd, Math.floor(untilMs / 1000));
 }
 
 /** Whether a call with these limits, or by stored ones, is ordinary for a bucket. */
 export function isOrdinary(
-  { terms, ordinaryFrom, ordinaryUntil }: Bucket,
+  { terms, usageHour, ordinaryUntil }: Bucket,
   limits: readonly Limit[] | undefined,
   totals: boolean,
   generation: number,
@@ -141,7 +140,7 @@ export function isOrdinary(
     (!totals || terms.withoutTotals) &&
     terms.generation === generation &&
     terms.given === limits &&
-    nowMs >= ordinaryFrom * 1000 &&
+    nowMs >= hourStartMs(usageHour) &&
     nowMs < ordinaryUntil * 1000
   );
 }

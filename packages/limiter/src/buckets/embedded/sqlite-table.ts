@@ -318,7 +318,7 @@ export class SqliteBucketTable implements OrdinaryTable {
       const entityId = String(row.entity);
       const resource = String(row.resource);
       const [listed] = this.#listed(row, entityId, resource);
-      if (listed !== undefined && listed.bucket.slots.length > 0) {
+      if (listed !== undefined && listed.bucket.rare.slots.length > 0) {
         const later = Math.floor(nowMs / 1000) + HELD_SECONDS;
         this.#database.prepare(SQL.setTtl).run(later, namespaceId, entityId, resource);
         continue;

@@ -283,7 +283,7 @@ export class StepBuckets implements BucketTable {
         const { expires } = item;
         if (typeof expires !== "number" || expires > nowSeconds) continue;
         const [row] = listedRow(item);
-        if (row !== undefined && row.bucket.slots.length > 0) {
+        if (row !== undefined && row.bucket.rare.slots.length > 0) {
           row.bucket.ttl = nowSeconds + HELD_SECONDS;
           this.set(row.entityId, row.resource, row.bucket);
           continue;

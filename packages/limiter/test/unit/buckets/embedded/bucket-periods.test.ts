@@ -55,7 +55,7 @@ test("a limit is unused when a new one would be in the same period with the same
 test("a row keeps periods, and the quota that another kind has replaced", () => {
   const bucket = opened();
   const replaced = bucket.withConfig(configOf(["a:10/min"], "resource", 9), NOW);
-  expect(replaced.paused.map(({ name, level }) => [name, level.tokensMilli])).toEqual([
+  expect(replaced.rare.paused.map(({ name, level }) => [name, level.tokensMilli])).toEqual([
     ["a", 7000],
     ["b", 9000],
   ]);

@@ -48,7 +48,7 @@ describe("a bucket with slots", () => {
   test("what is free and what is held are always all slots", () => {
     const bucket = bucketWithSlots();
     const sum = () =>
-      bucket.balanceMilli(0, NOW) + bucket.slots.reduce((held, { milli }) => held + milli, 0);
+      bucket.balanceMilli(0, NOW) + bucket.rare.slots.reduce((held, { milli }) => held + milli, 0);
     expect(sum()).toBe(3000);
     bucket.consume(CONFIG, [-1000, 0], NOW, undefined, "ann.1");
     bucket.consume(CONFIG, [-1000, 0], NOW, undefined, "gone.1");
@@ -59,7 +59,7 @@ describe("a bucket with slots", () => {
       NOW,
     );
     expect(lower.balanceMilli(0, NOW)).toBe(-1000);
-    expect(holdersOf(lower.slots, "parallel")).toEqual({ ann: 1, bob: 1 });
+    expect(holdersOf(lower.rare.slots, "parallel")).toEqual({ ann: 1, bob: 1 });
   });
 
   test("a bucket of which slots are held does not expire, and comes back from its text", () => {
@@ -69,7 +69,7 @@ describe("a bucket with slots", () => {
     const read = decodeRow(encodeRow(bucket), 1, "a bucket");
     expect(read).toEqual(bucket);
     expect(encodeRow(read)).toBe(encodeRow(bucket));
-    for (const held of bucket.slots) bucket.giveBack(held);
+    for (const held of bucket.rare.slots) bucket.giveBack(held);
     expect(bucket.isExpired(NOW)).toBe(true);
     expect(decodeRow(encodeRow(bucket), 1, "a bucket")).toEqual(bucket);
   });
