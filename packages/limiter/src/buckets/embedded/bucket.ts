@@ -48,7 +48,7 @@ import type { Terms } from "./ordinary-call.ts";
 import type { PendingUsage } from "./usage-book.ts";
 import { hourOf, hourStartMs } from "./usage-hour.ts";
 
-/** What few buckets have, behind one field: a process keeps a million buckets. */
+/** Holds what few buckets have, in one field: a process may keep a million buckets. */
 interface Rare {
   readonly paused: readonly PausedLimit[];
   /** The slots that are held, by limit and holder. */

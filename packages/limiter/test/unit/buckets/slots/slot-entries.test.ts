@@ -36,7 +36,7 @@ describe("entries", () => {
   });
 
   test("a holder has one entry in a bucket, and its slots are shown by limit", () => {
-    const { slots } = bucketWithSlots();
+    const { slots } = bucketWithSlots().rare;
     expect(entryOf(slots, "bob")).toBe("bob.1");
     expect(entryOf(slots, "bo")).toBeUndefined();
     expect(holdersOf(slots, "parallel")).toEqual({ ann: 2, bob: 1 });
