@@ -29,7 +29,7 @@ const CONFIG = { PK: "exact/SYSTEM#", SK: "#CONFIG" };
 export type WarmTable = ItemTable & { readonly [WARM_BUCKETS]: WarmBuckets };
 
 /** A part of a server that no other test uses. */
-export interface RemotePlace {
+interface RemotePlace {
   readonly table: WarmTable;
   /** Opens the place once more, by other connections. */
   connect(): Promise<WarmTable>;
