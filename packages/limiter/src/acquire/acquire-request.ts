@@ -66,6 +66,11 @@ export interface AcquireRequest<Names extends string = string> {
   readonly onUnavailable?: OnUnavailable | undefined;
   /** 0 (default): refuse at once; above: wait in the queue, up to that long. */
   readonly maxWaitSeconds?: number | undefined;
+  /**
+   * How long the lease may hold slots; then they are given back, with the warning `slot_overdue`:
+   * for programs that forget to end a lease. No bound when absent.
+   */
+  readonly maxHoldSeconds?: number | undefined;
   /** Ends the wait for tokens, and nothing after the grant: granted work ends by itself. */
   readonly signal?: AbortSignal | undefined;
   /** For `run`: how the lease ends when the work throws. Default `rollback`. */
@@ -94,6 +99,7 @@ const REQUEST_FIELDS = [
   "also",
   "onUnavailable",
   "maxWaitSeconds",
+  "maxHoldSeconds",
   "signal",
   "onError",
   "missingLimits",
@@ -130,6 +136,7 @@ export interface CheckedRequest {
   readonly limits: readonly Limit[] | undefined;
   readonly onUnavailable: OnUnavailable | undefined;
   readonly maxWaitMs: number;
+  readonly maxHoldMs: number | undefined;
   readonly signal: AbortSignal | undefined;
   readonly missingLimits: MissingLimits | undefined;
   /** Whether the total of each part counts too. */
@@ -175,6 +182,7 @@ export function checkAcquireRequest(request: AcquireRequest, totals: boolean): C
       `expected a number >= 0, got ${show(maxWaitSeconds)}`,
     );
   }
+  const maxHoldMs = checkMaxHold(request.maxHoldSeconds);
   const target = checkTarget(request, totals, REQUEST_FIELDS);
   const { entityId, limits } = target;
   const resource = checkCallResource(target.resource);
@@ -188,9 +196,17 @@ export function checkAcquireRequest(request: AcquireRequest, totals: boolean): C
     totals: target.totals,
     onUnavailable: onUnavailable === undefined ? undefined : checkOnUnavailable(onUnavailable),
     maxWaitMs: maxWaitSeconds * 1000,
+    maxHoldMs,
     signal: checkSignal(request.signal),
     missingLimits: missingLimits === undefined ? undefined : checkMissingLimits(missingLimits),
   };
+}
+
+function checkMaxHold(seconds: number | undefined): number | undefined {
+  if (seconds === undefined) return undefined;
+  if (typeof seconds === "number" && seconds > 0) return seconds * 1000;
+  const reason = `expected a number > 0, got ${show(seconds)}`;
+  throw new ValidationError("maxHoldSeconds", seconds, reason);
 }
 
 function checkAlso(request: AcquireRequest): readonly CheckedAlso[] {

@@ -32,6 +32,7 @@ function isWatched(): boolean {
 /** Warnings of which each one counts; of the others, the process gets one of each kind. */
 const REPEATED: ReadonlySet<LimiterWarning["kind"]> = new Set([
   "adjustment_failed",
+  "slot_overdue",
   "store_unreached",
 ]);
 
@@ -130,6 +131,9 @@ function messageOf(warning: LeaseWarning | StoreWarning): string {
   if (kind === "adjustment_failed") {
     return `Could not write an adjustment of ${entityId} for ${resource}: its bucket has too many tokens`;
   }
+  if (kind === "slot_overdue") {
+    return `A lease of ${entityId} for ${resource} held slots for longer than maxHoldSeconds: ${warning.slots} were given back`;
+  }
   const { operation, limitName } = warning;
   const call = `${operation}({ ${limitName} }) of ${entityId} for ${resource}`;
   return kind === "amount_missing"
@@ -138,8 +142,8 @@ function messageOf(warning: LeaseWarning | StoreWarning): string {
 }
 
 function detailOf(warning: LeaseWarning | StoreWarning): string {
-  if (warning.kind === "adjustment_failed" || warning.kind === "store_unreached")
-    return String(warning.cause);
+  if ("cause" in warning) return String(warning.cause);
+  if (warning.kind === "slot_overdue") return "Its call may still run: end leases by run";
   const more = "Further warnings of this kind are not printed; pass onWarning to get all of them";
   return `The amount is ${String(warning.amount)}. ${more}`;
 }

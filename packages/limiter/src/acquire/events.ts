@@ -125,13 +125,21 @@ export interface StoreWarning {
   readonly cause: RateLimiterUnavailable;
 }
 
-/** A problem with the amounts of a lease. */
+/** A problem with what a lease holds, or with its amounts. */
 export type LeaseWarning =
   | {
       readonly kind: "adjustment_failed";
       readonly entityId: string;
       readonly resource: string;
       readonly cause: unknown;
+    }
+  /** A lease held slots for longer than `maxHoldSeconds`, and they were given back. */
+  | {
+      readonly kind: "slot_overdue";
+      readonly entityId: string;
+      readonly resource: string;
+      /** How many slots it gave back, of all limits and ancestors. */
+      readonly slots: number;
     }
   | {
       /** `amount_missing`: none was given, so nothing changes. `amount_negative`: counted as 0. */

@@ -17,6 +17,7 @@ import { quotasContract } from "./kinds/quotas.ts";
 import { quotasEverywhereContract } from "./kinds/quotas-everywhere.ts";
 import { sessionsContract } from "./kinds/sessions.ts";
 import { slotsContract } from "./kinds/slots.ts";
+import { slotsHeldContract } from "./kinds/slots-held.ts";
 import { slotsWaitingContract } from "./kinds/slots-waiting.ts";
 import { leaseContract } from "./lease.ts";
 import { leaseCorrectionsContract } from "./lease-corrections.ts";
@@ -65,6 +66,7 @@ const SUITES: readonly (readonly [string, Suite])[] = [
   ["sessions", sessionsContract],
   ["alerts", alertsContract],
   ["slots", slotsContract],
+  ["how long slots are held", slotsHeldContract],
   ["waiting for slots", slotsWaitingContract],
   ["time to live", ttlContract],
   ["several resources", alsoContract],

@@ -35,12 +35,15 @@ export class ActiveLease implements Lease {
   #holdings: LeaseHoldings | undefined;
   #statuses: readonly LimitStatus[] | undefined;
   #ended: "committed" | "rolled back" | undefined;
+  /** Ends the watch over its slots, where they may be held for some time only. */
+  #watch: AbortController | undefined;
 
   constructor(host: LeaseHost, target: LeaseTarget, granted: Granted, acquireId?: string) {
     this.#host = host;
     this.#target = target;
     this.#granted = granted;
     this.#acquireId = acquireId;
+    if (granted.heldFromMs !== undefined) this.#watchSlots();
   }
 
   get degraded(): boolean {
@@ -140,14 +143,15 @@ export class ActiveLease implements Lease {
   commit(): Promise<void> {
     if (this.isEnded) return Promise.reject(new LeaseExpiredError());
     this.#ended = "committed";
-    const { heldFromMs } = this.#granted;
-    if (heldFromMs !== undefined) return this.#held().end(heldFromMs);
-    return this.#holdings === undefined ? ENDED : this.#holdings.end(heldFromMs);
+    this.#watch?.abort();
+    const hasSlots = this.#granted.heldFromMs !== undefined;
+    return hasSlots || this.#holdings !== undefined ? this.#held().end() : ENDED;
   }
 
   async rollback(): Promise<void> {
     this.#refuseEnded();
     this.#ended = "rolled back";
+    this.#watch?.abort();
     await this.#held().refund();
   }
 
@@ -168,6 +172,7 @@ export class ActiveLease implements Lease {
       this.#target,
       this.#acquireId,
       holdingsOf(this.#granted),
+      this.#granted.heldFromMs,
     );
     return this.#holdings;
   }
@@ -190,7 +195,8 @@ export class ActiveLease implements Lease {
   async #consumeMore(target: LeaseTarget, part: number, amounts: AmountsByName): Promise<boolean> {
     const granted = await this.#host.consumeMore(target, amounts, this.#acquireId);
     if (!this.isEnded) {
-      if (granted !== undefined) this.#held().add(holdingsOf(granted, part));
+      if (granted !== undefined) this.#held().add(granted, part);
+      if (granted?.heldFromMs !== undefined) this.#watchSlots();
       return granted !== undefined;
     }
     // The lease has ended by now: what came too late is refunded at once.
@@ -203,6 +209,20 @@ export class ActiveLease implements Lease {
     this.#held()
       .flush()
       .catch(() => {});
+  }
+
+  /** Gives slots back that are held for longer than the call may hold them. */
+  #watchSlots(): void {
+    const { maxHoldMs } = this.#target;
+    if (maxHoldMs === undefined || this.#watch !== undefined) return;
+    const watch = new AbortController();
+    this.#watch = watch;
+    const ended = this.#host.timer.sleep(maxHoldMs, watch.signal, true).then(() => {
+      this.#watch = undefined;
+      return watch.signal.aborted ? undefined : this.#held().endHold();
+    });
+    // What cannot be written now is written when the lease ends, as after a release.
+    ended.catch(() => {});
   }
 
   #refuseEnded(): void {

@@ -147,6 +147,14 @@ export function slotsMilli(holding: Holding): readonly number[] | undefined {
   return deltasMilli.some((delta) => delta !== 0) ? deltasMilli : undefined;
 }
 
+/** Whether slots of a holding are about to be given back. */
+export function givesSlots(holding: Holding): boolean {
+  const { entry, pendingMilli } = holding;
+  return (
+    entry !== undefined && pendingMilli.some((delta, at) => delta < 0 && areSlots(holding, at))
+  );
+}
+
 /** Returns a list of zeros. Most buckets have one limit or two. */
 function zeros(count: number): number[] {
   if (count === 1) return [0];

@@ -69,7 +69,8 @@ function keptOf({ part, entityId, resource, shard, config, ...milli }: Holding):
 
 /**
  * Sets the final amounts of a kept lease: of its part and those of `also`, on every shard, of the
- * entity and its ancestors, of resources and totals. Limits that it does not hold are left out.
+ * entity and its ancestors, of resources and totals. Limits that it does not hold are left out, and
+ * so are slots: the lease gave them back.
  * Not to be repeated: a second call would write the same correction again.
  */
 export async function settleKept(
@@ -85,6 +86,9 @@ export async function settleKept(
   );
   const holdings = new LeaseHoldings(host, target, undefined, read);
   const lease = { statuses: [] };
+  const slots = kept.flatMap(({ limits }) => limits.filter(({ concurrent }) => concurrent));
+  const counted = { ...amounts };
+  for (const { name } of slots) delete counted[name];
   const access = {
     holdings: () => holdings.all,
     refuseEnded: () => {},
@@ -92,7 +96,7 @@ export async function settleKept(
     flush: () => {},
   };
   for (const part of new Set(holdings.all.map((holding) => holding.part))) {
-    new LeasePart(host, lease, access, target, part).settle(amounts);
+    new LeasePart(host, lease, access, target, part).settle(counted);
   }
   await holdings.flush();
 }

@@ -9,8 +9,11 @@ import {
   areSlots,
   byBucket,
   copyOf,
+  type Granted,
+  givesSlots,
   type Holding,
   heldAs,
+  holdingsOf,
   ownTokens,
   sameBucket,
   slotsMilli,
@@ -32,22 +35,30 @@ export class LeaseHoldings {
   readonly #acquireId: string | undefined;
   /** The write under way. Each one starts from what the one before it has written. */
   #lastWrite: Promise<void> | undefined;
+  /** Since when it holds slots, by the timer; `undefined`: it never held any. */
+  #slotsFromMs: number | undefined;
 
   constructor(
     host: LeaseHost,
     target: LeaseTarget,
     acquireId: string | undefined,
     holdings: Holding[],
+    slotsFromMs?: number,
   ) {
     this.all = holdings;
     this.#host = host;
     this.#target = target;
     this.#acquireId = acquireId;
+    this.#slotsFromMs = slotsFromMs;
   }
 
-  /** Adds holdings. Those of one shard become one, so that one write corrects it. */
-  add(more: readonly Holding[]): void {
-    for (const taken of more) {
+  /**
+   * Adds what a part of the call was granted later. Holdings of one shard become one, so that one
+   * write corrects it.
+   */
+  add(granted: Granted, part: number): void {
+    this.#slotsFromMs ??= granted.heldFromMs;
+    for (const taken of holdingsOf(granted, part)) {
       const same = this.all.find((holding) => sameBucket(holding, taken));
       if (same === undefined) {
         this.all.push(taken);
@@ -62,20 +73,31 @@ export class LeaseHoldings {
     return this.#inTurn(() => this.#writePending());
   }
 
-  /**
-   * Writes what was adjusted so far, and gives back the slots that are still held. `fromMs`: when
-   * the grant took them, by the timer.
-   */
-  end(fromMs: number | undefined): Promise<void> {
+  /** Writes what was adjusted so far, and gives back the slots that are still held. */
+  end(): Promise<void> {
+    this.#freeSlots();
+    return this.flush();
+  }
+
+  /** Gives back the slots that were held for too long, with a warning; tokens stay as they are. */
+  async endHold(): Promise<void> {
+    const slots = this.#freeSlots();
+    if (slots === 0) return;
+    const { entityId, resource } = this.#target;
+    this.#host.warn({ kind: "slot_overdue", entityId, resource, slots });
+    await this.flush();
+  }
+
+  /** Makes slots that are held pending, to be given back; returns how many they are. */
+  #freeSlots(): number {
+    let freedMilli = 0;
     for (const holding of this.all) {
-      const slots = slotsMilli(holding);
-      if (slots === undefined) continue;
-      if (fromMs !== undefined) this.#host.held(holding, fromMs);
-      slots.forEach((delta, at) => {
+      slotsMilli(holding)?.forEach((delta, at) => {
         add(holding.pendingMilli, at, delta);
+        freedMilli -= delta;
       });
     }
-    return this.flush();
+    return freedMilli / 1000;
   }
 
   /** Refunds everything. */
@@ -114,6 +136,7 @@ export class LeaseHoldings {
   #writePending(): Promise<void> | undefined {
     const due = this.all.filter(isPending);
     if (due.length === 0) return undefined;
+    this.#reportHeld(due);
     const deltas = due.map((holding) => heldAs(holding, [...holding.pendingMilli]));
     const results = due.map((holding) => this.#write(holding));
     if (!results.every((result) => result === true)) return this.#reportLater(results, deltas);
@@ -178,6 +201,13 @@ export class LeaseHoldings {
     if (slots.every((delta) => delta === 0)) return;
     settle(holding, slots, holding.heldMilli);
     void this.#host.buckets.refund(adjustmentOf(holding, slots));
+  }
+
+  /** Reports how long the slots were held that are given back now. */
+  #reportHeld(due: readonly Holding[]): void {
+    const fromMs = this.#slotsFromMs;
+    if (fromMs === undefined) return;
+    for (const holding of due) if (givesSlots(holding)) this.#host.held(holding, fromMs);
   }
 
   #reportRefund(holdings: readonly Holding[]): void {

@@ -1,5 +1,6 @@
 /** The target of a lease, and the parts that all leases of a limiter have in common. */
 
+import type { Timer } from "../../base/time.ts";
 import type { Outcome } from "../../buckets/bucket-consumer.ts";
 import type { BucketStore } from "../../buckets/bucket-store.ts";
 import type { Adjustment } from "../../buckets/leg.ts";
@@ -31,6 +32,8 @@ export interface LeaseTarget {
   readonly totals?: boolean | undefined;
   /** Other parts of the call. */
   readonly also?: readonly CheckedAlso[] | undefined;
+  /** How long slots may be held, in milliseconds. */
+  readonly maxHoldMs?: number | undefined;
 }
 
 /** Whether the call of a lease consumed from the total of its entity by a part of its own. */
@@ -51,6 +54,7 @@ export function leaseTargetOf(request: AcquireRequest, outcome: Outcome): LeaseT
 /** The limiter, as its leases use it. */
 export interface LeaseHost {
   readonly buckets: BucketStore;
+  readonly timer: Timer;
   /** Consumes more of the target, or throws; `undefined`: an outage let it pass uncounted. */
   consumeMore(
     target: LeaseTarget,

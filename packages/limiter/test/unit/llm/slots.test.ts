@@ -1,7 +1,10 @@
 /** A call of a model holds a slot until it has ended, however it ends. */
 
 import { Refusal } from "@zae-limiter/limiter/acquire/decision.ts";
+import { type KeptLease, settleKept } from "@zae-limiter/limiter/acquire/lease/kept-lease.ts";
+import { amountsOf } from "@zae-limiter/limiter/llm/amounts.ts";
 import type { MeteredCall } from "@zae-limiter/limiter/llm/metered-call.ts";
+import { NO_USAGE } from "@zae-limiter/limiter/llm/usage.ts";
 import { factsOf, MeteredTest } from "@zae-limiter/test-support/llm/metered.ts";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
@@ -38,6 +41,14 @@ describe("a slot of a call", () => {
     expect(await world.consumed()).toMatchObject({ parallel: 1 });
     await end(call);
     expect(await world.consumed()).toMatchObject({ parallel: 0 });
+  });
+
+  test("a response in the background is settled later, and its slot is back already", async () => {
+    const call = await world.begin();
+    const kept = await call.hold();
+    const amounts = amountsOf(world.metering().options.count, NO_USAGE);
+    await settleKept(world.limiter, kept as KeptLease, amounts);
+    expect(await world.consumed()).toMatchObject({ parallel: 0, rpm: 1, tpm: 0 });
   });
 
   test("a call that finds no slot consumes nothing, and goes when the other one ends", async () => {
