@@ -62,7 +62,7 @@ test("examples/ai-sdk prints what is left", async () => {
 test("the upstreams of examples/gateway are valid", () => {
   const text = readFileSync(join(ROOT, "examples/gateway/upstreams.yaml"), "utf8");
   const env = { OPENAI_API_KEY: "a", ANTHROPIC_API_KEY: "b" };
-  expect(parseUpstreams(text, env, false).map(({ api, key }) => [api, key])).toEqual([
+  expect(parseUpstreams(text, env, false).upstreams.map(({ api, key }) => [api, key])).toEqual([
     ["openai", "a"],
     ["anthropic", "b"],
   ]);

@@ -25,6 +25,8 @@ export interface AccessEntry {
   readonly model: string | undefined;
   /** The resource that the model counts for. */
   readonly resource?: string | undefined;
+  /** The cost centre that counts the call too. */
+  readonly tag?: string | undefined;
   /** The origin of the upstream; `undefined` where the call was not forwarded. */
   readonly upstream: string | undefined;
   /** 499 where the client hung up. */

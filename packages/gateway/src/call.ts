@@ -10,12 +10,13 @@ import {
 import { ModelNotPriced } from "@zae-limiter/limiter/domain/errors/model-not-priced.ts";
 import { MeteredCall } from "@zae-limiter/limiter/llm/metered-call.ts";
 import type { Metering } from "@zae-limiter/limiter/llm/metering.ts";
+import { tagEntityOf } from "@zae-limiter/limiter/llm/tags.ts";
 import type { AccessEntry } from "./access-log.ts";
 import { answerTo, NotGrantedError, type Provider, Refused, send } from "./answers.ts";
 import type { BackgroundResponses } from "./background.ts";
 import type { Cancellation } from "./cancellation.ts";
 import { forward, type GrantedCall } from "./forwarding.ts";
-import { clientKey, type HeaderList, limitHeaders } from "./headers.ts";
+import { clientKey, type HeaderList, limitHeaders, tagOf } from "./headers.ts";
 import type { FoundKey } from "./key-lookup.ts";
 import { modelNameProblem } from "./models/model-names.ts";
 import type { IsAllowed, Models, ResolvedModel } from "./models/models.ts";
@@ -37,6 +38,8 @@ export interface CallSetup {
   /** `undefined`: background responses are refused. */
   readonly background: BackgroundResponses | undefined;
   readonly allowPaths: readonly string[];
+  /** Names of cost centres that requests may name. */
+  readonly tags: ReadonlySet<string>;
   readonly usage: UsageAnswers;
   readonly identify: (key: string, address: string) => Promise<KeyAnswer>;
   /** Returns which resources an entity may use: those that are not switched off for it. */
@@ -214,7 +217,7 @@ async function servePoll(
 
 /** Acquires the estimate of a call; throws where it is not granted. */
 async function begin(
-  { setup, entry, left }: Exchange,
+  { setup, request, entry, left }: Exchange,
   key: ClientKey,
   { facts }: ReadCall,
   { resource, upstream, modelOutputMax }: ResolvedModel,
@@ -227,7 +230,9 @@ async function begin(
   facts.host = upstream.url.host;
   // Only a call that may wait has to notice that its client has left.
   if (metering.options.maxWaitSeconds > 0) facts.signal = left.signal;
-  const begun = await metering.begin(facts, { entityId: key.entityId, resource });
+  entry.tag = tagOf(request.headers, setup.tags);
+  const tagId = tagEntityOf(entry.tag, facts.call);
+  const begun = await metering.begin(facts, { entityId: key.entityId, resource, tagId });
   entry.wait_ms = Math.round(setup.timer.nowMs() - startedMs);
   if (!(begun instanceof MeteredCall)) throw new NotGrantedError(begun);
   if (begun.isDegraded) setup.onStoreLost();

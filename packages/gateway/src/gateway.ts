@@ -56,6 +56,8 @@ export interface GatewayOptions {
   readonly capOutput: boolean;
   /** Whether `/v1/usage` has the limits of ancestors too; not by default. */
   readonly showAncestors?: boolean | undefined;
+  /** Names of cost centres that clients may name by `x-zael-tag`; all others are `other`. */
+  readonly tags?: readonly string[] | undefined;
   /** Plain answers that are read on at a time after their clients have left. */
   readonly readOnMax: number;
   readonly accessLog?: AccessLog | undefined;
@@ -82,6 +84,7 @@ const NOTHING_KNOWN = {
   api: undefined,
   model: undefined,
   resource: undefined,
+  tag: undefined,
   upstream: undefined,
   status: 0,
   input_tokens: undefined,
@@ -143,6 +146,7 @@ export class Gateway {
       }),
       background: options.background === "hold" ? new BackgroundResponses(limiter) : undefined,
       allowPaths: options.allowPaths.map(readAllowedPath),
+      tags: new Set(options.tags),
       usage: new UsageAnswers(limiter, options.showAncestors === true),
       identify: identifierOf(keys),
       allowedFor: (entityId) => allowedFor(repository, entityId),

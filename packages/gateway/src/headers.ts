@@ -7,6 +7,8 @@ import { headersOf, ownStatuses, scarcestNamed } from "@zae-limiter/limiter/http
 import type { Provider } from "./answers.ts";
 import type { UpstreamSpec } from "./upstreams.ts";
 
+/** Names the cost centre of a call. */
+const TAG_HEADER = "x-zael-tag";
 /** Headers of one connection, which a proxy must not forward. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   "connection",
@@ -27,7 +29,10 @@ const SET_FOR_UPSTREAM: ReadonlySet<string> = new Set([
   "expect",
   "x-original-url",
   "x-rewrite-url",
+  TAG_HEADER,
 ]);
+/** The cost centre of names that the gateway does not know. */
+const OTHER_TAG = "other";
 /** Words in names of headers that carry credentials, or choose an account of the provider. */
 const CREDENTIAL_WORDS: ReadonlySet<string> = new Set(
   "auth authorization token key apikey secret credential cookie organization project account".split(
@@ -57,6 +62,19 @@ export function clientKey(headers: IncomingHttpHeaders): string | undefined {
     : "";
   if (bearer !== "") return bearer;
   return typeof given === "string" && given !== "" ? given : undefined;
+}
+
+/**
+ * Returns the cost centre that a request names, of those that the gateway knows: all other names
+ * are one. Without known ones there is none.
+ */
+export function tagOf(
+  headers: IncomingHttpHeaders,
+  known: ReadonlySet<string>,
+): string | undefined {
+  const named = headers[TAG_HEADER];
+  if (named === undefined || known.size === 0) return undefined;
+  return typeof named === "string" && known.has(named) ? named : OTHER_TAG;
 }
 
 /** Returns the headers for the upstream, with its own key; without `bodyBytes` there is no body. */

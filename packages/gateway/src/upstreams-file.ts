@@ -1,10 +1,12 @@
-/** The file with several providers, with the lines of everything that is wrong in it. */
+/** The file of a gateway, with the lines of everything that is wrong in it. */
 
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import { checkTag } from "@zae-limiter/limiter/llm/tags.ts";
 import type { PlacedProblem } from "@zae-limiter/limiter/manifest/problem.ts";
 import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
 import { type Environment, readUpstream, type UpstreamSpec } from "./upstreams.ts";
 
+const FIELDS = ["upstreams", "tags"];
 const EXAMPLE = "upstreams: [{ url: https://api.openai.com/v1 }]";
 
 /** The file cannot be used. */
@@ -14,8 +16,15 @@ export class InvalidUpstreamsError extends ValidationError {
   }
 }
 
+/** The content of the file of a gateway. */
+export interface GatewayFile {
+  readonly upstreams: readonly UpstreamSpec[];
+  /** Names of cost centres that clients may name. */
+  readonly tags: readonly string[];
+}
+
 /** Reads a file of upstreams in YAML or JSON; throws one error that names all problems. */
-export function parseUpstreams(text: string, env: Environment, isOpen: boolean): UpstreamSpec[] {
+export function parseUpstreams(text: string, env: Environment, isOpen: boolean): GatewayFile {
   const lineCounter = new LineCounter();
   const problems: PlacedProblem[] = [];
   const report: Report = (offset, message, path = []) => {
@@ -24,8 +33,10 @@ export function parseUpstreams(text: string, env: Environment, isOpen: boolean):
   };
   const document = parseDocument(text, { lineCounter, stringKeys: true, prettyErrors: false });
   for (const { pos, message } of document.errors) report(pos[0], message);
-  const upstreams = document.errors.length > 0 ? [] : readAll(document, env, isOpen, report);
-  if (problems.length === 0) return upstreams;
+  const isReadable = document.errors.length === 0;
+  const upstreams = isReadable ? readAll(document, env, isOpen, report) : [];
+  const tags = isReadable ? readTags(document, report) : [];
+  if (problems.length === 0) return { upstreams, tags };
   problems.sort((left, right) => (left.line ?? 0) - (right.line ?? 0));
   throw new InvalidUpstreamsError(problems);
 }
@@ -41,8 +52,11 @@ function readAll(
   const { contents } = document;
   const list: unknown = isMap(contents) ? contents.get("upstreams", true) : undefined;
   for (const { key } of isMap(contents) ? contents.items : []) {
-    if (isScalar(key) && key.value !== "upstreams") {
-      report(startOf(key), `there is no "${String(key.value)}" here; expected upstreams`);
+    if (isScalar(key) && !FIELDS.includes(String(key.value))) {
+      report(
+        startOf(key),
+        `there is no "${String(key.value)}" here; expected ${FIELDS.join(", ")}`,
+      );
     }
   }
   if (!isSeq(list) || list.items.length === 0) {
@@ -58,6 +72,26 @@ function readAll(
       report(placeOf(node, path), error.reason, [`upstreams[${index}]${written(path)}`]);
     }
     return [];
+  });
+}
+
+/** Reads the names of cost centres; a file may have none. */
+function readTags({ contents }: ReturnType<typeof parseDocument>, report: Report): string[] {
+  const list: unknown = isMap(contents) ? contents.get("tags", true) : undefined;
+  if (list === undefined || (isScalar(list) && list.value === null)) return [];
+  if (!isSeq(list)) {
+    report(startOf(list as Node), "expected a list of names, like tags: [research, support]", [
+      "tags",
+    ]);
+    return [];
+  }
+  return list.items.flatMap((item, index) => {
+    try {
+      return [checkTag("tag", isScalar(item) ? item.value : undefined)];
+    } catch (error) {
+      report(startOf(item as Node), (error as ValidationError).reason, [`tags[${index}]`]);
+      return [];
+    }
   });
 }
 

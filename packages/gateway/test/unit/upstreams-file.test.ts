@@ -23,7 +23,8 @@ upstreams:
   - { url: "https://api.anthropic.com/v1", key_env: TEAM_KEY }
 `;
   const read = parseUpstreams(text, env, false);
-  expect(read.map(({ url, models, api, key }) => [url.host, models, api, key])).toEqual([
+  expect(read.tags).toEqual([]);
+  expect(read.upstreams.map(({ url, models, api, key }) => [url.host, models, api, key])).toEqual([
     ["api.openai.com", ["gpt-"], "openai", "sk-1"],
     ["api.anthropic.com", [], "anthropic", "sk-2"],
   ]);
@@ -50,7 +51,7 @@ upstream: 7
     `6: upstreams[2]: expected an object like { ${FIELDS} }, got "just text"`,
     '8: upstreams[3].api: expected "openai", "anthropic" or "azure", got "bedrock"',
     `9: upstreams[3].modles: there is no "modles" here; expected ${FIELDS}`,
-    '10: there is no "upstream" here; expected upstreams',
+    '10: there is no "upstream" here; expected upstreams, tags',
   ]);
 });
 
@@ -71,7 +72,7 @@ upstreams:
     max_output: { gpt-4o: 16384, gpt-: 4096 }
   - { url: "http://127.0.0.1:11434/v1", key: none, max_output: 2048 }
 `;
-  const [openai, local] = parseUpstreams(text, env, false);
+  const [openai, local] = parseUpstreams(text, env, false).upstreams;
   expect(openai?.models).toEqual(["gpt-", "o3", "text-*", "ft:"]);
   expect(Object.fromEntries(openai?.aliases ?? [])).toEqual({
     "gpt-4o": "gpt-4o",
@@ -133,15 +134,25 @@ test("an upstream without a key cannot also name the variable of a key", () => {
 });
 
 test("prices of an upstream are read, for its host alone, and a wrong one is named", () => {
-  const [upstream] = parseUpstreams(
-    'upstreams: [{ url: "https://llm.example:8443/v1", key: none, prices: { "llama*": { free: true } } }]',
-    env,
-    false,
-  );
+  const text =
+    'upstreams: [{ url: "https://llm.example:8443/v1", key: none, prices: { "llama*": { free: true } } }]';
+  const [upstream] = parseUpstreams(text, env, false).upstreams;
   const price = { free: true };
   expect(upstream?.prices).toEqual([{ model: "llama*", price, upstream: "llm.example:8443" }]);
   const wrong =
     "upstreams:\n  - url: https://llm.example/v1\n    key: none\n    prices:\n      gpt: { input: 1.5 }\n";
   expect(said(wrong)).toMatch(/line 5: upstreams\[0\]\.prices\.gpt: expected dollars as text/);
   expect(said(wrong.replace("gpt: { input: 1.5 }", "- gpt"))).toContain("expected { model:");
+});
+
+test("tags of a file are read, and a wrong one is named with its line", () => {
+  const upstreams = "upstreams: [{ url: https://api.openai.com/v1 }]\n";
+  const read = parseUpstreams(`${upstreams}tags: [research, team.1]`, env, false);
+  expect(read.tags).toEqual(["research", "team.1"]);
+  expect(parseUpstreams(`${upstreams}tags:`, env, false).tags).toEqual([]);
+  expect(said(`${upstreams}tags:\n  - research\n  - a b\n  - [x]`)).toBe(
+    'Invalid config: line 4: tags[1]: expected 1 to 64 letters, digits and _ . -, got "a b"; ' +
+      "line 5: tags[2]: expected 1 to 64 letters, digits and _ . -, got undefined",
+  );
+  expect(said(`${upstreams}tags: research`)).toContain("tags: expected a list of names");
 });

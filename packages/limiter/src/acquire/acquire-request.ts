@@ -89,6 +89,8 @@ export interface AlsoRequest<Names extends string = string> {
   readonly entityId?: string | undefined;
   /** Whole tokens >= 0 per limit name. */
   readonly consume: Amounts<Names>;
+  /** Instead of the stored limits and totals of the entity, for this part. */
+  readonly limits?: readonly LimitInput[] | undefined;
 }
 
 const ALSO_MAX = 15;
@@ -122,6 +124,8 @@ export interface CheckedAlso {
   readonly entityId: string;
   readonly resource: string;
   readonly amounts: AmountsByName;
+  /** Given with the call: the stored limits and the totals do not count then. */
+  readonly limits?: readonly Limit[] | undefined;
 }
 
 const NO_OTHERS: readonly CheckedAlso[] = Object.freeze([]);
@@ -214,7 +218,7 @@ function checkAlso(request: AcquireRequest): readonly CheckedAlso[] {
   if (also === undefined) return NO_OTHERS;
   if (!Array.isArray(also) || also.length > ALSO_MAX) {
     const came = Array.isArray(also) ? `${also.length} of them` : show(also);
-    const reason = `expected at most ${ALSO_MAX} of { resource, consume, entityId? }, got ${came}`;
+    const reason = `expected at most ${ALSO_MAX} of { resource, consume, entityId?, limits? }, got ${came}`;
     throw new ValidationError("also", also, reason);
   }
   if (limits !== undefined && also.length > 0) {
@@ -223,7 +227,7 @@ function checkAlso(request: AcquireRequest): readonly CheckedAlso[] {
   }
   const seen = new Set([bucketId({ entityId: request.entityId, resource })]);
   return (also as readonly AlsoRequest[]).map((part, at) => {
-    checkFields(`also[${at}]`, part, ["resource", "consume", "entityId"]);
+    checkFields(`also[${at}]`, part, ["resource", "consume", "entityId", "limits"]);
     const entityId = checkEntityId(part.entityId ?? request.entityId);
     const name = checkResource(part.resource);
     const bucket = bucketId({ entityId, resource: name });
@@ -233,7 +237,8 @@ function checkAlso(request: AcquireRequest): readonly CheckedAlso[] {
     }
     seen.add(bucket);
     const amounts = checkAmounts(`also[${at}].consume`, part.consume, 0);
-    return { entityId, resource: name, amounts };
+    const given = part.limits === undefined ? undefined : checkLimits(part.limits);
+    return { entityId, resource: name, amounts, limits: given };
   });
 }
 

@@ -381,11 +381,12 @@ function nextIn(chain: readonly string[], parentId: string): string {
 /** Returns another part of a call as a target. */
 function partOf(
   { missingLimits, totals }: ConsumeTarget,
-  { entityId, resource, amounts }: CheckedAlso,
+  { entityId, resource, amounts, limits }: CheckedAlso,
   at: number,
 ): ConsumeTarget {
   const field = `also[${at}].consume`;
-  return { entityId, resource, amounts, field, limits: undefined, missingLimits, totals };
+  const counts = totals && limits === undefined;
+  return { entityId, resource, amounts, field, limits, missingLimits, totals: counts };
 }
 
 /** Lets a call be known for as long as these limits are, at most. */

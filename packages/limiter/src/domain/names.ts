@@ -36,6 +36,9 @@ export const RESERVED_NAMESPACE = "_";
 /** Entities whose ids begin so are keys of a gateway; lists for people leave them out. */
 export const GATEWAY_KEY_PREFIX = "gateway-key:";
 
+/** Entities whose ids begin so are cost centres: they count what other entities consume. */
+export const TAG_PREFIX = "tag:";
+
 const ID_LENGTH_MAX = 256;
 const NAME_LENGTH_MAX = 64;
 /** Model ids are long: ARNs of Bedrock have more than 100 characters. */
@@ -59,6 +62,11 @@ const LONE_SURROGATE_PATTERN = /\p{Surrogate}/u;
 /** Returns whether an entity is a key of a gateway, and not one that calls count for. */
 export function isGatewayKey(entityId: string): boolean {
   return entityId.startsWith(GATEWAY_KEY_PREFIX);
+}
+
+/** Returns whether an entity is a cost centre, whose use that of other entities includes. */
+export function isTag(entityId: string): boolean {
+  return entityId.startsWith(TAG_PREFIX);
 }
 
 export function checkEntityId(value: unknown): string {

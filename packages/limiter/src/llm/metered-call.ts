@@ -17,12 +17,15 @@ import type { CallFacts } from "./call.ts";
 import type { CheckedLlmOptions, LlmFailure } from "./options.ts";
 import { mostOutput } from "./output-cap.ts";
 import { bytesOfTokens, tokensByBytes, tokensOf } from "./prompt-size.ts";
+import { withoutTags } from "./tags.ts";
 import { type KnownUsage, NO_USAGE, totalOf, type Usage } from "./usage.ts";
 
 /** The bucket that a call consumes from, and what is known of the call. */
 export interface CallTarget {
   readonly entityId: string;
   readonly resource: string;
+  /** The entity of the cost centre that counts the call too. */
+  readonly tagId?: string | undefined;
   readonly facts: CallFacts;
 }
 
@@ -90,7 +93,7 @@ export class MeteredCall {
     this.estimate = estimate;
     this.price = price;
     this.#outputCap = outputCap;
-    this.#flushEvery = tokensOff(host.options, lease.statuses, price);
+    this.#flushEvery = tokensOff(host.options, withoutTags(lease.statuses), price);
     this.#heldTokens = this.#weightOf(estimate);
   }
 
@@ -361,6 +364,8 @@ export class MeteredCall {
 
   #settle(usage: Usage): void {
     const amounts = amountsOf(this.#host.options.count, usage, this.price);
+    const { resource, tagId } = this.#target;
+    if (tagId !== undefined) this.#lease.of(resource, { entityId: tagId }).settle(amounts);
     // Slots are held until the lease ends, whatever the call has cost.
     for (const { kind, limitName } of this.#lease.statuses) {
       if (kind === "concurrency") delete amounts[limitName];

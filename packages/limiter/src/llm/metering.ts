@@ -15,6 +15,7 @@ import {
   ValidationError,
 } from "../domain/errors/errors.ts";
 import { ModelNotPriced } from "../domain/errors/model-not-priced.ts";
+import type { Limit } from "../domain/limit.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 import type { Price } from "../domain/price.ts";
 import { amountsOf } from "./amounts.ts";
@@ -25,6 +26,7 @@ import { affordableOutput, leastOutput, mostOutput, outputCap } from "./output-c
 import { OutputEstimate } from "./output-estimate.ts";
 import { Pricing, warnUnpriced } from "./pricing.ts";
 import { estimateInput } from "./prompt-size.ts";
+import { countersOf, tagEntityOf, withoutTags } from "./tags.ts";
 import { NO_USAGE, type Usage } from "./usage.ts";
 
 /** A refusal by a limit, or the reason why no decision was made. */
@@ -50,6 +52,8 @@ export class Metering implements CallHost {
   /** Set where money is reserved in another way than tokens. */
   readonly #moneyOutputs: OutputEstimate | undefined;
   readonly #pricing: Pricing;
+  /** Limits by which cost centres count. */
+  readonly #counters: readonly Limit[];
   /** Buckets that no limit in money applies to; `undefined`: all calls may pass uncounted. */
   readonly #moneyless: LRUCache<string, true> | undefined;
   readonly #reasoningModels = new LRUCache<string, true>({ max: MODELS_MAX });
@@ -63,6 +67,7 @@ export class Metering implements CallHost {
     this.#limiter = limiter;
     this.options = options;
     this.timer = timerOf(limiter);
+    this.#counters = countersOf(options.count);
     this.#outputs = new OutputEstimate(options.reserve);
     const { reserveMoney, prices } = options;
     this.#moneyOutputs = reserveMoney === undefined ? undefined : new OutputEstimate(reserveMoney);
@@ -71,14 +76,14 @@ export class Metering implements CallHost {
     this.#pricing = new Pricing(stored, prices, () => this.timer.nowMs());
   }
 
-  /** Acquires the estimate of a call. `bucket` replaces entity and resource of the options. */
+  /** Acquires the estimate of a call. `bucket` replaces what the options say of it. */
   async begin(
     facts: CallFacts,
-    bucket?: { readonly entityId: string; readonly resource: string },
+    bucket?: Omit<CallTarget, "facts">,
   ): Promise<MeteredCall | NotGranted> {
     facts.signal?.throwIfAborted();
-    const { entityId, resource } = bucket ?? (await this.#bucketOf(facts));
-    const target = { entityId, resource, facts };
+    const { entityId, resource, tagId } = bucket ?? (await this.#bucketOf(facts));
+    const target = { entityId, resource, tagId, facts };
     try {
       return await this.#acquire(target);
     } catch (error) {
@@ -106,10 +111,11 @@ export class Metering implements CallHost {
     process.emitWarning(sentence, { code: COMMIT_FAILED_CODE, detail: String(error) });
   }
 
-  async #bucketOf({ call }: CallFacts): Promise<{ entityId: string; resource: string }> {
-    const { entityId: given, resource: named } = this.options;
+  async #bucketOf({ call }: CallFacts): Promise<Omit<CallTarget, "facts">> {
+    const { entityId: given, resource: named, tag } = this.options;
     const entityId = typeof given === "function" ? await given(call) : given;
-    return { entityId, resource: named?.(call) ?? (call.model || NAMELESS_RESOURCE) };
+    const resource = named?.(call) ?? (call.model || NAMELESS_RESOURCE);
+    return { entityId, resource, tagId: tagEntityOf(tag, call) };
   }
 
   /**
@@ -172,13 +178,18 @@ export class Metering implements CallHost {
     return this.options.count.money.includes(limitName);
   }
 
+  /** Returns the limits in money of a call; its cost centre only counts. */
+  #moneyIn(statuses: readonly LimitStatus[]): readonly LimitStatus[] {
+    return withoutTags(statuses).filter(({ limitName }) => this.#isMoney(limitName));
+  }
+
   #tryAcquire(
     target: CallTarget,
     usage: Usage,
     price: Price | undefined,
     maxWaitSeconds: number,
   ): Promise<Decision> {
-    const { entityId, resource, facts } = target;
+    const { entityId, resource, tagId, facts } = target;
     const consume = amountsOf(this.options.count, usage, price);
     const missingLimits = "ignore";
     const totals = this.#limiter[TOTALS] ?? true;
@@ -195,7 +206,9 @@ export class Metering implements CallHost {
             maxWaitSeconds,
             signal: facts.signal,
           };
-    return this.#limiter.tryAcquire(request as AcquireRequest);
+    if (tagId === undefined) return this.#limiter.tryAcquire(request as AcquireRequest);
+    const also = [{ entityId: tagId, resource, consume, limits: this.#counters }];
+    return this.#limiter.tryAcquire({ ...request, also } as AcquireRequest);
   }
 
   async #metered(
@@ -209,8 +222,8 @@ export class Metering implements CallHost {
       await this.#checkGiven(lease, target);
       this.#noteMoney(target, lease);
     }
-    const { entityId, resource, facts } = target;
-    const kept = { entityId, resource, facts: withoutPrompt(facts) };
+    const { entityId, resource, tagId, facts } = target;
+    const kept = { entityId, resource, tagId, facts: withoutPrompt(facts) };
     const isBilled = facts.isBilled ?? facts.prompt !== undefined;
     if (price === undefined && isBilled) await this.#checkPriced(lease, facts.call.model);
     return new MeteredCall(
@@ -232,8 +245,7 @@ export class Metering implements CallHost {
   ): number | undefined {
     const isCapped = this.options.capOutput && facts.hasOutput && facts.prompt !== undefined;
     if (!isCapped || price === undefined || degraded) return undefined;
-    const money = statuses.filter(({ limitName }) => this.#isMoney(limitName));
-    return outputCap(facts, usage, money, price, this.#reservesMost);
+    return outputCap(facts, usage, this.#moneyIn(statuses), price, this.#reservesMost);
   }
 
   /** Whether money reserves the most output that a call can have. */
@@ -250,14 +262,13 @@ export class Metering implements CallHost {
 
   #noteMoney(target: CallTarget, { statuses }: Lease): void {
     if (this.#moneyless === undefined) return;
-    const hasMoney = statuses.some(({ limitName }) => this.#isMoney(limitName));
-    if (hasMoney) this.#moneyless.delete(bucketOf(target));
+    if (this.#moneyIn(statuses).length > 0) this.#moneyless.delete(bucketOf(target));
     else this.#moneyless.set(bucketOf(target), true);
   }
 
   /** Refuses, with nothing consumed, a call without a price that a limit in money applies to. */
   async #checkPriced(lease: Lease, model: string): Promise<void> {
-    const money = lease.statuses.filter(({ limitName }) => this.#isMoney(limitName));
+    const money = this.#moneyIn(lease.statuses);
     if (money.length === 0) return;
     if (this.options.unpriced === "allow" || money.every(isSoft)) return warnUnpriced(model);
     await lease.rollback();
@@ -266,7 +277,7 @@ export class Metering implements CallHost {
 
   /** Refuses, with nothing consumed, a limit of the options that the entity does not have. */
   async #checkGiven(lease: Lease, { entityId, resource }: CallTarget): Promise<void> {
-    const names = lease.statuses.map(({ limitName }) => limitName);
+    const names = withoutTags(lease.statuses).map(({ limitName }) => limitName);
     const missing = this.options.count.given.find((name) => !names.includes(name));
     if (missing === undefined) return;
     await lease.rollback();

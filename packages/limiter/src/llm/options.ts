@@ -18,6 +18,7 @@ import { type PriceEntry, PriceList } from "../domain/price-list.ts";
 import type { LlmApi } from "./formats/format.ts";
 import type { Reserve } from "./output-estimate.ts";
 import type { Tokenizer } from "./prompt-size.ts";
+import { checkTag } from "./tags.ts";
 
 /** A call to a model, as `entityId` and `resource` see it. */
 export interface LlmCall {
@@ -79,6 +80,11 @@ export interface LlmOptions {
   readonly entityId: string | ((call: LlmCall) => string | Promise<string>);
   /** Default: the model's name. */
   readonly resource?: (call: LlmCall) => string;
+  /**
+   * The cost centre that counts the call too, as the entity `tag:NAME`, and never refuses it: a
+   * name, or a function of the call; none where that returns `undefined`.
+   */
+  readonly tag?: string | ((call: LlmCall) => string | undefined);
   /** The names of the limits that count requests and tokens. */
   readonly count?: LlmCount;
   /** After so long without a read, a stream is counted by what was streamed. Default 60. */
@@ -127,6 +133,7 @@ export interface CountedLimits extends Kinds {
 export interface CheckedLlmOptions {
   readonly entityId: LlmOptions["entityId"];
   readonly resource: ((call: LlmCall) => string) | undefined;
+  readonly tag: LlmOptions["tag"];
   readonly count: CountedLimits;
   readonly idleMs: number;
   readonly refundWhen: (failure: LlmFailure) => boolean;
@@ -192,6 +199,7 @@ function checkPrices(field: string, value: unknown): void {
 const OPTIONS = {
   entityId: { check: (_, value) => typeof value === "function" || checkEntityId(value) },
   resource: { check: FUNCTION },
+  tag: { check: (field, value) => typeof value === "function" || checkTag(field, value) },
   count: { check: ANY },
   idleSeconds: { check: number(0.001), default: 60 },
   refundWhen: { check: FUNCTION, default: refundsByDefault },
@@ -209,13 +217,14 @@ const OPTIONS = {
 
 /** Checks everything that can be checked without a call. */
 export function checkLlmOptions(options: LlmOptions): CheckedLlmOptions {
-  const { entityId, resource, count, idleSeconds, tokenizer, reserveMoney, fetch, ...rest } =
+  const { entityId, resource, tag, count, idleSeconds, tokenizer, reserveMoney, fetch, ...rest } =
     checkByTable(options, OPTIONS);
   if (entityId === undefined) checkEntityId(entityId);
   return {
     ...rest,
     entityId,
     resource,
+    tag,
     count: checkCount(count ?? {}),
     idleMs: 1000 * idleSeconds,
     tokenizer,

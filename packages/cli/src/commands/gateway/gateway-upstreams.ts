@@ -1,6 +1,7 @@
 /** The providers that the options of `gateway` name. */
 
 import type { UpstreamSpec } from "@zae-limiter/gateway/upstreams.ts";
+import type { GatewayFile } from "@zae-limiter/gateway/upstreams-file.ts";
 import { type Call, CommandFailure, UsageError } from "../../frame/command.ts";
 import { counted } from "../../terminal/limit-text.ts";
 import { problemLine, textOf } from "../limits/limits-file.ts";
@@ -15,13 +16,13 @@ export interface UpstreamOptions {
 /** Providers whose APIs are all below `/v1`. */
 const VERSIONED: ReadonlySet<string> = new Set(["api.openai.com", "api.anthropic.com"]);
 
-export async function upstreamsOf(call: Call<UpstreamOptions>): Promise<readonly UpstreamSpec[]> {
+export async function configOf(call: Call<UpstreamOptions>): Promise<GatewayFile> {
   const { options, terminal } = call;
   const { upstream, config, open = false, keyless = false } = options;
   if (config === undefined && upstream !== undefined) {
     const { checkUpstream } = await import("@zae-limiter/gateway/upstreams.ts");
     const given = keyless ? { url: upstream, key: "none" } : { url: upstream };
-    return [checkUpstream(given, terminal.env, open)];
+    return { upstreams: [checkUpstream(given, terminal.env, open)], tags: [] };
   }
   if (config === undefined || upstream !== undefined) {
     throw new UsageError("expected --upstream or --config, and not both");
@@ -35,7 +36,7 @@ export async function upstreamsOf(call: Call<UpstreamOptions>): Promise<readonly
 async function readConfig(
   file: string,
   { options, json, note, terminal }: Call<UpstreamOptions>,
-): Promise<readonly UpstreamSpec[]> {
+): Promise<GatewayFile> {
   const text = textOf(file);
   const { InvalidUpstreamsError, parseUpstreams } = await import(
     "@zae-limiter/gateway/upstreams-file.ts"

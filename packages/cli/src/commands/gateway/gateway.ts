@@ -14,7 +14,7 @@ import type { StoreOptions } from "../../store/store-options.ts";
 import { interruptible } from "../../terminal/interruption.ts";
 import { decimalNumber, wholeNumber } from "../../terminal/numbers.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
-import { addressOf, pathWarnings, type UpstreamOptions, upstreamsOf } from "./gateway-upstreams.ts";
+import { addressOf, configOf, pathWarnings, type UpstreamOptions } from "./gateway-upstreams.ts";
 
 interface ServeOptions extends StoreOptions, UpstreamOptions {
   readonly host: string;
@@ -173,7 +173,7 @@ export const gateway = leaf<ServeOptions>({
 
 async function serve(call: Call<ServeOptions>, signal: AbortSignal) {
   const { options } = call;
-  const upstreams = await upstreamsOf(call);
+  const { upstreams, ...config } = await configOf(call);
   const { Gateway: Server } = await import("@zae-limiter/gateway/gateway.ts");
   const { onUnavailable } = options;
   const limiter = new RateLimiter(await call.open("write"), defined({ onUnavailable }));
@@ -181,6 +181,7 @@ async function serve(call: Call<ServeOptions>, signal: AbortSignal) {
   const started = Server.start({
     limiter,
     upstreams,
+    ...config,
     host: options.host,
     port: options.port,
     isOpen: options.open === true,

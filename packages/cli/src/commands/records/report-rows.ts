@@ -2,11 +2,12 @@
 
 import { entryOf } from "@zae-limiter/limiter/base/entry.ts";
 import { isMoney } from "@zae-limiter/limiter/core/micro-dollars.ts";
+import { TAG_PREFIX } from "@zae-limiter/limiter/domain/names.ts";
 import { localIso } from "@zae-limiter/limiter/domain/zone.ts";
 import type { UsageSnapshot } from "@zae-limiter/limiter/records/usage/usage-item.ts";
 
 /** Parts of a snapshot that a row can be about. */
-export const REPORT_PARTS = ["entity", "resource", "day"] as const;
+export const REPORT_PARTS = ["entity", "tag", "resource", "day"] as const;
 export type ReportPart = (typeof REPORT_PARTS)[number];
 
 /** Acquires and amounts, in whole tokens and micro-dollars. */
@@ -16,7 +17,7 @@ export interface ReportSum {
 }
 
 export interface ReportRow extends ReportSum {
-  /** The entity, the resource and the day that the row is about, as far as they were asked for. */
+  /** The entity or tag, the resource and the day that the row is about, as they were asked for. */
   readonly parts: Readonly<Partial<Record<ReportPart, string>>>;
   /** Whether rows of ancestors include all of it, so that the total does not count it again. */
   readonly isCascaded: boolean;
@@ -48,12 +49,13 @@ export function reportRows(
     Object.fromEntries(
       by.map((part) => {
         if (part === "day") return [part, dayOf(windowStart)] as const;
+        if (part === "tag") return [part, entityId.slice(TAG_PREFIX.length)] as const;
         return [part, part === "entity" ? entityId : resource] as const;
       }),
     );
   const keyOf = (snapshot: UsageSnapshot) => JSON.stringify(Object.values(partsOf(snapshot)));
   const once = new Set(countedOnce.map(keyOf));
-  const isByEntity = by.includes("entity");
+  const isByEntity = by.includes("entity") || by.includes("tag");
   const sums = new Map<string, { parts: ReportRow["parts"]; sum: Sum }>();
   // A row over several entities must not count for an entity and for its ancestor.
   for (const snapshot of isByEntity ? snapshots : countedOnce) {

@@ -6,6 +6,7 @@ import { systemClock } from "@zae-limiter/limiter/base/time.ts";
 import type { Period } from "@zae-limiter/limiter/core/calendar.ts";
 import { isMoney, printMoney } from "@zae-limiter/limiter/core/micro-dollars.ts";
 import { show } from "@zae-limiter/limiter/domain/check.ts";
+import { isTag } from "@zae-limiter/limiter/domain/names.ts";
 import { localClock, localIso, localText } from "@zae-limiter/limiter/domain/zone.ts";
 import type { UsageRecords } from "@zae-limiter/limiter/records/usage/usage.ts";
 import type { UsageSnapshot } from "@zae-limiter/limiter/records/usage/usage-item.ts";
@@ -48,13 +49,13 @@ export const report = leaf<ReportOptions>({
     "The entities that spent most come first, by money or by acquires. What cascades is in the " +
     "row of an entity and, with its mark, of each ancestor; the total counts it once. What counts " +
     "for a total over all resources is in the row of its resource; @all has what no resource " +
-    "has. Reports are made from hourly usage, as long as it is kept. Without an entity and a " +
-    "resource it is usage of the whole namespace; on DynamoDB that reads the keys of all its " +
-    "entities.",
+    "has. What tags count is left out, but for --by tag and an entity tag:NAME. Reports are made " +
+    "from hourly usage, as long as it is kept. Without an entity and a resource it is usage of " +
+    "the whole namespace; on DynamoDB that reads the keys of all its entities.",
   options: [
     {
       flags: "--by <parts>",
-      text: "rows by entity, model (or resource) and day; without it by entity,model",
+      text: "rows by entity or tag, model (or resource) and day; without it by entity,model",
       parse: partsOption,
     },
     { flags: "--month <month>", text: "this month, e.g. 2026-11; without it the current one" },
@@ -79,6 +80,7 @@ export const report = leaf<ReportOptions>({
   examples: [
     "usage report --by entity,model --month 2026-11 --zone Europe/Berlin",
     "usage report --by entity --limit 10",
+    "usage report --by tag,model",
     "usage report --by day,model -e team-a --from 2026-11-01 --to 2026-11-15 --csv",
   ],
   json: {
@@ -88,6 +90,7 @@ export const report = leaf<ReportOptions>({
     rows: [
       {
         "entity_id?": "text",
+        "tag?": "text",
         "resource?": "text",
         "day?": "text",
         ...SUM_SHAPE,
@@ -100,6 +103,8 @@ export const report = leaf<ReportOptions>({
     const { by = BY_DEFAULT, zone, limit, csv } = options;
     if (json && csv === true)
       throw new UsageError("--csv and --json exclude each other. Leave one out");
+    if (options.entityId !== undefined && by.includes("tag"))
+      throw new UsageError("--by tag is about all tags. Leave --entity-id out, or name tag:NAME");
     const period = reportPeriod(options, zone, (terminal.clock ?? systemClock)());
     const { usage } = await open();
     const found = await reported(usage, { ...options, by }, period);
@@ -151,8 +156,14 @@ async function reported(
   // The total of one resource is what was asked for, also where that resource is @all.
   const distinct = (found: readonly UsageSnapshot[]) =>
     resource === undefined ? usage.withoutTotals(found) : found;
-  const once = entityId === undefined ? await usage.withoutCascaded(all) : all;
-  return reportRows({ snapshots: distinct(all), countedOnce: distinct(once) }, by, zone);
+  const isByTag = by.includes("tag");
+  const isAsked = (one: UsageSnapshot) => entityId !== undefined || isTag(one.entityId) === isByTag;
+  const asked = distinct(all.filter(isAsked));
+  if (entityId !== undefined || isByTag) {
+    return reportRows({ snapshots: asked, countedOnce: asked }, by, zone);
+  }
+  const countedOnce = distinct(await usage.withoutCascaded(all));
+  return reportRows({ snapshots: asked, countedOnce }, by, zone);
 }
 
 function tooMuch(): CommandFailure {
@@ -173,17 +184,22 @@ function partsOption(text: string): readonly ReportPart[] {
   const parts = text.split(",").map((part) => {
     const known = REPORT_PARTS.find((each) => each === (part === "model" ? "resource" : part));
     if (known !== undefined) return known;
-    throw new UsageError(`expected entity, model and day, joined by commas, got ${show(text)}`);
+    throw new UsageError(
+      `expected entity or tag, model and day, joined by commas, got ${show(text)}`,
+    );
   });
   const twice = parts.find((part, at) => parts.indexOf(part) !== at);
+  if (parts.includes("tag") && parts.includes("entity")) {
+    throw new UsageError("expected entity or tag: what tags count is part of what entities do");
+  }
   if (twice === undefined) return parts;
   throw new UsageError(`expected each part once, got ${show(text)}`);
 }
 
 function rowJson({ parts, totalEvents, counters, isCascaded }: ReportRow) {
-  const { entity, resource, day } = parts;
+  const { entity, tag, resource, day } = parts;
   return {
-    ...defined({ entity_id: entity, resource, day }),
+    ...defined({ entity_id: entity, tag, resource, day }),
     total_events: totalEvents,
     counters: { ...counters },
     cascaded: isCascaded,

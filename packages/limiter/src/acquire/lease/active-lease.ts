@@ -186,9 +186,10 @@ export class ActiveLease implements Lease {
   #partAt(part: number): LeasePart<ActiveLease> {
     const other = part === 0 ? undefined : this.#target.also?.[part - 1];
     if (other === undefined) return this.#own();
-    const { entityId, resource } = other;
-    const { onUnavailable, missingLimits, totals, also } = this.#target;
-    const target = { entityId, resource, onUnavailable, missingLimits, totals, also };
+    const { entityId, resource, limits } = other;
+    const { onUnavailable, missingLimits, also } = this.#target;
+    const totals = limits === undefined ? this.#target.totals : false;
+    const target = { entityId, resource, limits, onUnavailable, missingLimits, totals, also };
     return new LeasePart(this.#host, this, ActiveLease.#access, target, part);
   }
 

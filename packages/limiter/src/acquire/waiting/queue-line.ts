@@ -26,14 +26,14 @@ export function linesOf(call: QueuedCall): readonly QueueLine[] {
   const { entityId, resource, amounts, limits, also = [], totals } = call;
   const own = { entityId, resource, amounts, limits, call };
   if (also.length === 0 && !totals) return [own];
-  const parts: readonly (BucketName & { readonly amounts: AmountsByName })[] = [own, ...also];
   const lines = new Map<string, QueueLine>([[bucketId(own), own]]);
-  for (const part of also) lines.set(bucketId(part), { ...part, limits: undefined, call });
+  for (const part of also) lines.set(bucketId(part), { ...part, limits: part.limits, call });
   if (!totals) return [...lines.values()];
   const named = new Set(
     also.filter((part) => part.resource === TOTAL).map(({ entityId: id }) => id),
   );
-  for (const part of parts) {
+  const parts = also.filter((part) => part.limits === undefined);
+  for (const part of [own, ...parts]) {
     if (named.has(part.entityId)) continue;
     const total = { entityId: part.entityId, resource: TOTAL };
     const sums = new Map(lines.get(bucketId(total))?.amounts);

@@ -4,7 +4,7 @@ import { entryOf } from "../../base/entry.ts";
 import { isoSeconds, WINDOW_TYPES, type WindowType } from "../../core/windows.ts";
 import { checkFields, checkInteger, show } from "../../domain/check.ts";
 import { ValidationError } from "../../domain/errors/errors.ts";
-import { checkEntityId, checkResource } from "../../domain/names.ts";
+import { checkEntityId, checkResource, isTag } from "../../domain/names.ts";
 import type { Item } from "../../storage/item.ts";
 import type { Query } from "../../storage/item-store.ts";
 import { decodeCursor, encodeCursor } from "../cursor.ts";
@@ -144,7 +144,7 @@ export class UsageRecords {
 
   /**
    * Returns the sum over all snapshots that match, however many there are. Over several entities,
-   * an acquire that cascades counts once.
+   * an acquire that cascades counts once, and tags, which count what entities do, are left out.
    */
   async summary(options: UsageQuery): Promise<UsageSummary> {
     checkFields("options", options, QUERY_FIELDS);
@@ -152,7 +152,8 @@ export class UsageRecords {
     await this.#uncounted?.count(options);
     const sums = new Map<string, UsageSum>();
     const sumOf = (type: string) => entryOf(sums, type, () => new UsageSum());
-    const found = filtered(this.#read(places(undefined), scope), matches);
+    const isSummed = (snapshot: UsageSnapshot) => matches(snapshot) && !isTagOf(snapshot, options);
+    const found = filtered(this.#read(places(undefined), scope), isSummed);
     const all = new TotalUsage(options.resource, (type, ...added) => sumOf(type).add(...added));
     if (options.entityId !== undefined) {
       for await (const { snapshot, item } of found) all.add(snapshot, usageCounters(item));
@@ -174,7 +175,7 @@ export class UsageRecords {
   /**
    * Returns the entities that consumed most, the first first: by acquires, or by tokens of the
    * limit `by`. Without a window type, the finest that there is counts alone. What cascades is
-   * counted for the entity and for its ancestors.
+   * counted for the entity and for its ancestors; tags are left out.
    */
   async top(options: UsageTopQuery): Promise<UsageConsumer[]> {
     checkFields("options", options, [...TOP_FIELDS, "by", "limit"]);
@@ -183,7 +184,7 @@ export class UsageRecords {
     await this.#uncounted?.count(options);
     const sums = new Map<string, ConsumerSums>();
     for await (const { snapshot, item } of this.#read(places(undefined), scope)) {
-      if (!matches(snapshot)) continue;
+      if (!matches(snapshot) || isTagOf(snapshot, options)) continue;
       entryOf(sums, snapshot.windowType, () => new ConsumerSums()).add(snapshot, item);
     }
     const finest = WINDOW_TYPES.find((type) => sums.has(type));
@@ -204,10 +205,11 @@ export class UsageRecords {
   }
 
   /**
-   * Excludes usage that is already counted in an ancestor's snapshot of the same window, for sums
-   * over several entities. A snapshot that is wholly included is left out.
+   * Excludes usage that is already counted in an ancestor's snapshot of the same window, and that
+   * of tags, for sums over several entities. A snapshot that is wholly included is left out.
    */
-  async withoutCascaded(snapshots: readonly UsageSnapshot[]): Promise<UsageSnapshot[]> {
+  async withoutCascaded(all: readonly UsageSnapshot[]): Promise<UsageSnapshot[]> {
+    const snapshots = all.filter(({ entityId }) => !isTag(entityId));
     const cascaded = new CascadedUsage(this.#context);
     const groups = new Map<string, UsageSnapshot[]>();
     for (const snapshot of snapshots) {
@@ -307,6 +309,11 @@ export class UsageRecords {
       return item === undefined || snapshot === undefined ? [] : [{ place, item, snapshot }];
     });
   }
+}
+
+/** Whether a snapshot is of a tag that was not asked for: other entities have all of it. */
+function isTagOf(snapshot: UsageSnapshot, { entityId }: UsageQuery): boolean {
+  return entityId === undefined && isTag(snapshot.entityId);
 }
 
 async function* filtered(

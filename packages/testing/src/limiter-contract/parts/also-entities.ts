@@ -1,6 +1,7 @@
 /** Several entities in one acquire: a shared quota, a cost centre. All are granted, or none. */
 
 import { ResourceDisabled, ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import { TOTAL } from "@zae-limiter/limiter/domain/names.ts";
 import { milliOf } from "../balances.ts";
 import { failureOf, invalidityOf, lines, refusalOf, thrownBy } from "../outcomes.ts";
 import type { StoreUnderTest, Subject } from "../subject.ts";
@@ -65,6 +66,35 @@ export function alsoEntitiesContract(store: StoreUnderTest): void {
     const refusal = await refusalOf(limiter.acquire({ ...CALL, also }));
     expect(lines(refusal.violations)).toEqual(["upstream:openai/chat rpd 2/1!"]);
     expect(await used(subject, ...all)).toEqual([0, 0, 9]);
+  });
+
+  test("a part with limits of its own counts by them, and asks no stored limit and no total", async () => {
+    const subject = await opened(store);
+    const { limiter, repo } = subject;
+    await repo.limits.setEntity("tag:x", ["rpd:1/day"]);
+    await repo.limits.setResource(TOTAL, ["rpd:5/day"]);
+    const limits = ["rpd:100/day", "usd:$1/day UTC soft"];
+    const part = {
+      entityId: "tag:x",
+      resource: "chat",
+      consume: { rpd: 3, usd: 2_000_000 },
+      limits,
+    };
+    const lease = await limiter.acquire({ ...CALL, also: [part], totals: true });
+    expect(lines(lease.statuses)).toEqual([
+      "key-1/chat rpd 1/9",
+      "org/chat rpd 1/9",
+      "tag:x/chat rpd 3/97",
+      "tag:x/chat usd 2000000/-1000000",
+      "key-1/@all rpd 1/4",
+      "org/@all rpd 1/4",
+    ]);
+    const tagged = lease.of("chat", { entityId: "tag:x" });
+    tagged.settle({ usd: 500_000 });
+    await tagged.consume({ rpd: 2 });
+    await lease.commit();
+    expect(tagged.consumed).toEqual({ rpd: 5, usd: 500_000 });
+    expect(await milliOf(subject, "tag:x", TOTAL, "rpd")).toBe(undefined);
   });
 
   test("parts that reach the same bucket are added up and decided once", async () => {

@@ -28,13 +28,25 @@ beforeAll(async () => {
   }
   await limits.setSystem(["tph:1000000/hour", "usd:$500/hour"]);
   await limits.setEntity("team-a", ["usd:$900/hour"], { resource: TOTAL });
-  const spend = async (entityId: string, resource: string, tph: number, usd: number) => {
-    const lease = await limiter.acquire({ entityId, resource, consume: { tph, usd } });
+  const spend = async (
+    ids: readonly [string, string],
+    resource: string,
+    tph: number,
+    usd: number,
+  ) => {
+    const [entityId, tag] = ids;
+    const part = { entityId: tag, resource, consume: { usd }, limits: ["usd:$900/hour soft"] };
+    const lease = await limiter.acquire({
+      entityId,
+      resource,
+      consume: { tph, usd },
+      also: [part],
+    });
     await lease.commit();
   };
-  await spend("ann", "gpt-4", 1200, 12_345_678);
-  await spend("ann", "claude", 100, 1000);
-  await spend("bob", "gpt-4", 30, 2_000_000);
+  await spend(["ann", "tag:research"], "gpt-4", 1200, 12_345_678);
+  await spend(["ann", "tag:other"], "claude", 100, 1000);
+  await spend(["bob", "tag:research"], "gpt-4", 30, 2_000_000);
   await limiter.close();
 });
 
@@ -113,6 +125,20 @@ describe("usage report", () => {
     expect(first.out).toContain("TOTAL");
   });
 
+  test("tags have a report of their own, and are in no other one", async () => {
+    const tagged = await run("usage", "report", "--by", "tag,model", ...DECEMBER);
+    expect(rows(tagged.out).slice(2)).toEqual([
+      ["TAG", "RESOURCE", "EVENTS", "usd"],
+      ["research", "gpt-4", "2", "$14.345678"],
+      ["other", "claude", "1", "$0.001"],
+      ["TOTAL", "3", "$14.346678"],
+    ]);
+    const found = await json("usage", "report", "--by", "tag", ...DECEMBER);
+    expectShape(shapeOf(usage, "report"), found);
+    const one = await run("usage", "report", "-e", "tag:other", ...DECEMBER);
+    expect(rows(one.out)[3]).toEqual(["tag:other", "claude", "1", "$0.001"]);
+  });
+
   test("a zone with half hours says where its hours count", async () => {
     const { err } = await run("usage", "report", "--month", "2026-12", "--zone", "Asia/Kolkata");
     expect(err).toContain("Asia/Kolkata differs by 30 minutes: an hour counts where it begins");
@@ -121,7 +147,9 @@ describe("usage report", () => {
   test.each([
     [["--zone", "Berlin"], 'there is no time zone "Berlin" here; did you mean Europe/Berlin?'],
     [["--month", "2026-13"], 'expected --month like 2026-11, got "2026-13"'],
-    [["--by", "person"], 'expected entity, model and day, joined by commas, got "person"'],
+    [["--by", "person"], 'expected entity or tag, model and day, joined by commas, got "person"'],
+    [["--by", "entity,tag"], "expected entity or tag"],
+    [["--by", "tag", "-e", "ann"], "--by tag is about all tags"],
     [["--by", "model,resource"], 'expected each part once, got "model,resource"'],
     [["--csv", "--json"], "--csv and --json exclude each other"],
   ])("%j is a mistake on the command line", async (options, message) => {
