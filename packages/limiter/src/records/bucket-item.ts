@@ -3,12 +3,14 @@
  *
  * Per limit `b_{name}_tk|cp|ra|rp|tc`: balance, capacity, refill amount, refill period and what was
  * consumed in total, in milli-tokens and milliseconds. `rf` is the time the balances refer to.
+ * Slots have attributes of their own, in `slot-attributes.ts`.
+ *
  * Ours, and ignored by the Python library: `b_{name}_rr`, the remainder of the last refill,
  * `cv`/`cs`, version and source of the config the parameters came from, `ac`, how many acquires
  * consumed something, `wm`, the meter of writes to the item, and `mv`, the copy that wrote it.
  */
 
-import { type Rate, SHARDS_MAX } from "../core/bucket.ts";
+import { hasSlots, type Rate, SHARDS_MAX } from "../core/bucket.ts";
 import { show, TOKENS_MAX } from "../domain/check.ts";
 import { DamagedRecordError } from "../domain/errors/errors.ts";
 import type { UnsupportedKind } from "../domain/errors/unsupported-limit.ts";
@@ -36,6 +38,14 @@ import {
 import { newPeriodAttributes, periodIn, ruleIn, type StoredPeriod } from "./period-attributes.ts";
 import { type PythonPart, pythonPart, unsupportedInBucket } from "./python-attributes.ts";
 import type { RecordContext } from "./record-context.ts";
+import {
+  freeOf,
+  marksIn,
+  NO_MARKS,
+  type SlotMarks,
+  slotAttributes,
+  slotCapacityOf,
+} from "./slot-attributes.ts";
 
 export interface StoredLimit {
   readonly tokensMilli: number;
@@ -45,6 +55,8 @@ export interface StoredLimit {
   readonly remainder: number;
   /** Present in a quota and in a session. */
   readonly period?: StoredPeriod | undefined;
+  /** Present in a limit of slots: the entries that hold some. */
+  readonly marks?: SlotMarks | undefined;
 }
 
 export interface StoredBucket {
@@ -92,7 +104,7 @@ export const METER = "wm";
 /** Written by a copy from another store, with a new text each time: its totals are no usage. */
 export const MOVED = "mv";
 
-/** Period of all limits whose periods a rule decides. */
+/** Period of all limits to which nothing accrues. */
 const PERIOD_RATE_MS = 1000;
 const MILLI_MAX = Number.MAX_SAFE_INTEGER;
 const TOKENS_MILLI_MAX = 1000 * TOKENS_MAX;
@@ -143,21 +155,23 @@ export function decodeBucket(item: Item): StoredBucket | undefined {
   const shard = shardIn(item, entityId, resource);
   const limits = new Map<string, StoredLimit>();
   let unsupported: Map<string, UnsupportedKind> | undefined;
-  const shape = shapeOf(Object.keys(item));
-  for (const names of shape.limits) {
-    const capacityMilli = integerAt(item, names.capacity, 1, TOKENS_MILLI_MAX);
-    const periodMs = integerAt(item, names.period, 1, PERIOD_MS_MAX);
+  const names = Object.keys(item);
+  const shape = shapeOf(names);
+  for (const each of shape.limits) {
+    const capacityMilli = integerAt(item, each.capacity, 1, TOKENS_MILLI_MAX);
+    const periodMs = integerAt(item, each.period, 1, PERIOD_MS_MAX);
     // The Python library counts a balance without these as absent, too.
     if (capacityMilli === undefined || periodMs === undefined) continue;
-    const kind = unsupportedAt(item, names, shape);
+    const kind = unsupportedAt(item, each, shape);
     if (kind !== undefined) {
       unsupported ??= new Map();
-      unsupported.set(names.limit, kind);
+      unsupported.set(each.limit, kind);
       continue;
     }
-    const limit = limitAt(item, names, capacityMilli, periodMs, refilledAtMs);
-    if (limit !== undefined) limits.set(names.limit, limit);
+    const limit = limitAt(item, each, capacityMilli, periodMs, refilledAtMs);
+    if (limit !== undefined) limits.set(each.limit, limit);
   }
+  readSlots(item, names, shape.slots, limits);
   const { shardCount, announced, isUncounted } = countIn(item);
   const writes = limits.get(RESERVED_LIMIT);
   limits.delete(RESERVED_LIMIT);
@@ -243,10 +257,39 @@ function shardIn({ PK }: Item, entityId: string, resource: string): number {
   throw new DamagedRecordError(PK, "the key", "does not name the entity, resource and shard");
 }
 
+/** Reads the limits of slots; one with invalid numbers counts as absent. */
+function readSlots(
+  item: Item,
+  names: readonly string[],
+  limitNames: readonly string[],
+  limits: Map<string, StoredLimit>,
+): void {
+  if (limitNames.length === 0) return;
+  const marks = marksIn(item, names);
+  for (const name of limitNames) {
+    const free = integerAt(item, freeOf(name), -TOKENS_MAX, TOKENS_MAX);
+    const capacity = integerAt(item, slotCapacityOf(name), 1, TOKENS_MAX);
+    if (free === undefined || capacity === undefined || limits.has(name)) continue;
+    limits.set(name, {
+      tokensMilli: free * 1000,
+      rate: { capacityMilli: capacity * 1000, refillMilli: 0, periodMs: PERIOD_RATE_MS },
+      totalConsumedMilli: undefined,
+      remainder: 0,
+      marks: marks.get(name) ?? NO_MARKS,
+    });
+  }
+}
+
 function limitAttributes(bucket: StoredBucket): Record<string, Value> {
   const attributes: Record<string, Value> = {};
   const all = new Map(bucket.limits);
   if (bucket.writes !== undefined) all.set(RESERVED_LIMIT, bucket.writes);
+  for (const [name, { tokensMilli, rate, marks = NO_MARKS }] of bucket.limits) {
+    if (!hasSlots(rate)) continue;
+    all.delete(name);
+    const [free, capacity] = [tokensMilli / 1000, rate.capacityMilli / 1000];
+    Object.assign(attributes, slotAttributes(name, { free, capacity, marks }));
+  }
   let hasPeriods = false;
   for (const [name, limit] of all) {
     attributes[`b_${name}_tk`] = limit.tokensMilli;
@@ -258,7 +301,8 @@ function limitAttributes(bucket: StoredBucket): Record<string, Value> {
     if (limit.period !== undefined) hasPeriods = true;
   }
   if (hasPeriods) {
-    Object.assign(attributes, newPeriodAttributes(bucket.limits, bucket.shardCount));
+    all.delete(RESERVED_LIMIT);
+    Object.assign(attributes, newPeriodAttributes(all, bucket.shardCount));
   }
   return attributes;
 }

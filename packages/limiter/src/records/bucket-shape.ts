@@ -3,6 +3,7 @@
 import { isLimitName, RESERVED_LIMIT } from "../domain/names.ts";
 import { type PeriodAttributes, periodAttributesOf } from "./period-attributes.ts";
 import { isPythonAttribute, type SchedulingAttributes } from "./python-attributes.ts";
+import { isEntry, slotLimitIn } from "./slot-attributes.ts";
 
 /** The names of the attributes of one limit. */
 export interface LimitAttributes extends SchedulingAttributes {
@@ -22,6 +23,8 @@ export interface LimitAttributes extends SchedulingAttributes {
 export interface BucketShape {
   /** The limits that have a balance; their parameters may be missing. */
   readonly limits: readonly LimitAttributes[];
+  /** The limits of slots. */
+  readonly slots: readonly string[];
   /** Whether an attribute has a name that only the Python library gives. */
   readonly hasPython: boolean;
   /** Whether an attribute is of a limit that waits for the end of its period. */
@@ -43,10 +46,23 @@ let knownShapes: readonly KnownShape[] = [];
 
 /** Returns the shape of an item with these names, in this order. */
 export function shapeOf(names: readonly string[]): BucketShape {
+  return knownShape(names) ?? shapeWithout(names);
+}
+
+function knownShape(names: readonly string[]): BucketShape | undefined {
   for (const shape of knownShapes) if (areSame(shape.names, names)) return shape;
+  return undefined;
+}
+
+/** Returns the shape without the entries of slots, which come and go with those that hold them. */
+function shapeWithout(all: readonly string[]): BucketShape {
+  const names = all.filter((name) => !isEntry(name));
+  const known = names.length === all.length ? undefined : knownShape(names);
+  if (known !== undefined) return known;
   const shape = {
     names,
     limits: names.flatMap(limitOf),
+    slots: names.flatMap((name) => slotLimitIn(name) ?? []),
     hasPython: names.some(isPythonAttribute),
     hasPaused: names.some((name) => name.startsWith(PAUSED)),
   };
