@@ -1,6 +1,6 @@
 /** How long an idle bucket is kept. */
 
-import { accruedMilli, type Rate, retryAfterMs } from "../core/bucket.ts";
+import { accruedMilli, hasSlots, type Rate, retryAfterMs } from "../core/bucket.ts";
 import { ceilDiv } from "../core/integers.ts";
 import { invariant } from "../domain/check.ts";
 import type { LimitSource } from "./leg.ts";
@@ -48,7 +48,9 @@ export function bucketTtl(
   const { multiplier, source, isNew } = rule;
   if (multiplier <= 0 || isOwn(source)) return undefined;
   if (source === "override" && current === undefined && !isNew) return undefined;
-  const { neededSeconds, wantedSeconds } = spanOf(limits, multiplier, nowMs);
+  const span = spanOf(limits, multiplier, nowMs);
+  if (span === undefined) return undefined;
+  const { neededSeconds, wantedSeconds } = span;
   const nowSeconds = Math.ceil(nowMs / 1000);
   const goodEnough = nowSeconds + keptSeconds(neededSeconds, wantedSeconds);
   if (current !== undefined && current >= goodEnough) return current;
@@ -65,13 +67,13 @@ export function ttlKeptSeconds(
   source: LimitSource,
 ): number | undefined {
   if (multiplier <= 0 || isOwn(source)) return undefined;
-  const { neededSeconds, wantedSeconds } = spanOf(
+  const span = spanOf(
     // A call that opens a period renews the time to live.
-    rates.filter((rate) => !hasPeriods(rate)).map((rate) => ({ rate, balanceMilli: 0 })),
+    rates.filter((rate) => rate.refillMilli > 0).map((rate) => ({ rate, balanceMilli: 0 })),
     multiplier,
     0,
   );
-  return keptSeconds(neededSeconds, wantedSeconds);
+  return span && keptSeconds(span.neededSeconds, span.wantedSeconds);
 }
 
 /** Limits of the entity itself, for one resource or for all: its buckets stay. */
@@ -83,15 +85,22 @@ function keptSeconds(neededSeconds: number, wantedSeconds: number): number {
   return Math.max(neededSeconds, Math.floor(wantedSeconds / 2));
 }
 
-/** Returns how long a bucket must be kept, and how long it is kept when its TTL is renewed. */
+/**
+ * Returns how long a bucket must be kept, and how long it is kept when its TTL is renewed;
+ * `undefined` while slots of it are held.
+ */
 function spanOf(
   limits: Iterable<LeftOver>,
   multiplier: number,
   nowMs: number,
-): { neededSeconds: number; wantedSeconds: number } {
+): { neededSeconds: number; wantedSeconds: number } | undefined {
   let needed = 1;
   let wanted = TTL_SECONDS_MIN;
   for (const { rate, balanceMilli, endMs = 0 } of limits) {
+    if (hasSlots(rate)) {
+      if (balanceMilli < rate.capacityMilli) return undefined;
+      continue;
+    }
     if (hasPeriods(rate)) {
       const seconds = periodSeconds(rate, endMs - nowMs);
       needed = Math.max(needed, seconds);

@@ -2,13 +2,13 @@
 
 import { boundedMap } from "../../base/bounded-map.ts";
 import type { Deadline } from "../../base/time.ts";
-import { hasSlots } from "../../core/bucket.ts";
 import { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import { decodeHolder, type HolderRecord, holderKey } from "../../records/holders.ts";
 import { bucketId } from "../../records/keys.ts";
 import type { Key } from "../../storage/item.ts";
 import type { ConsumeResult } from "../bucket-consumer.ts";
-import { type Adjustment, type BucketConfig, exceeds, gatesOf, type Leg } from "../leg.ts";
+import type { Adjustment, BucketConfig, Leg } from "../leg.ts";
+import { lacksSlots, slotsOnly, takesSlots } from "../slots/slot-amounts.ts";
 import { entryOf, type SlotEntry } from "../slots/slot-entries.ts";
 import { holderOf, type SlotHolder } from "../slots/slot-holder.ts";
 import type { BucketTable } from "./bucket-table.ts";
@@ -130,20 +130,13 @@ export class EmbeddedSlots {
 
   #count(entry: string | undefined, config: BucketConfig, amountsMilli: readonly number[]): void {
     if (entry === undefined) return;
-    const slots = config.limits.map(({ rate }, at) =>
-      hasSlots(rate) ? (amountsMilli[at] ?? 0) / 1000 : 0,
-    );
-    this.#source.add(
-      entry,
-      slots.reduce((sum, count) => sum + count, 0),
-    );
+    const slotsMilli = slotsOnly(config, amountsMilli).reduce((sum, milli) => sum + milli, 0);
+    this.#source.add(entry, slotsMilli / 1000);
   }
 
   /** Whether dead holders are searched: the call lacks slots, and the last search is over. */
   #isSearched(leg: Leg, balancesMilli: readonly number[], nowMs: number): boolean {
-    const gates = gatesOf(leg.config, leg.amountsMilli);
-    const slots = leg.config.limits.map(({ rate }, at) => (hasSlots(rate) ? (gates[at] ?? 0) : 0));
-    if (!exceeds(slots, balancesMilli)) return false;
+    if (!lacksSlots(leg, balancesMilli)) return false;
     const name = bucketId(leg);
     const sinceMs = nowMs - (this.#searchedMs.get(name) ?? Number.NEGATIVE_INFINITY);
     return sinceMs < 0 || sinceMs >= SEARCH_MS;
@@ -161,10 +154,4 @@ export class EmbeddedSlots {
     };
     return new Set(others.filter(isDead));
   }
-}
-
-/** Whether a leg takes slots; under bypass it holds nothing. */
-export function takesSlots({ config, amountsMilli }: Leg): boolean {
-  if (config.bypass === true) return false;
-  return config.limits.some(({ rate }, at) => hasSlots(rate) && (amountsMilli[at] ?? 0) > 0);
 }

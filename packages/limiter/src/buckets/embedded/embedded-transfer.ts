@@ -100,7 +100,9 @@ function wholeOf(name: BucketName, bucket: Bucket, atMs: number): WholeBucket {
     const level = levelAt(numbers, at);
     const known = { name: limit, rate, consumedMilli: consumedAt(numbers, at) };
     // Leases end on the store that they were granted on.
-    if (hasSlots(rate)) return { ...known, level: fullLevel(rate, level.refilledAtMs) };
+    if (hasSlots(rate)) {
+      return { ...known, consumedMilli: 0, level: fullLevel(rate, level.refilledAtMs) };
+    }
     // Nothing accrues in a period: its end is in the place of the remainder.
     return hasPeriods(rate)
       ? { ...known, level: { ...level, remainder: 0 }, period: periodAtPlace(numbers, at) }

@@ -9,6 +9,7 @@ import type { Deadline, Timer } from "../../base/time.ts";
 import { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import type { ConsumeResult } from "../bucket-consumer.ts";
 import { type Adjustment, type Leg, refundOf } from "../leg.ts";
+import { slotsOnly } from "../slots/slot-amounts.ts";
 import type { BucketTable } from "./bucket-table.ts";
 
 const TOKEN_BYTES = 15;
@@ -61,7 +62,7 @@ export class UnsureSlots {
     if (result.outcome !== "granted") return;
     const slots = legs.flatMap((leg, at) => {
       const parts = result.legs[at]?.parts ?? [];
-      return refundOf(leg, parts).flatMap(slotsOnly);
+      return refundOf(leg, parts).flatMap(ofSlots);
     });
     this.#keep(this.#settle(legs, slots, token));
   }
@@ -115,11 +116,8 @@ export class UnsureSlots {
 }
 
 /** Returns an adjustment with its slots alone; none where it has none. */
-function slotsOnly(adjustment: Adjustment): readonly Adjustment[] {
+function ofSlots(adjustment: Adjustment): readonly Adjustment[] {
   const { config, deltasMilli, entry } = adjustment;
   if (entry === undefined) return [];
-  const slots = deltasMilli.map((delta, at) =>
-    config.limits[at]?.kind === "concurrency" ? delta : 0,
-  );
-  return [{ ...adjustment, deltasMilli: slots, acquires: 0 }];
+  return [{ ...adjustment, deltasMilli: slotsOnly(config, deltasMilli), acquires: 0 }];
 }

@@ -15,7 +15,6 @@ import type { BucketStore } from "../bucket-store.ts";
 import type { RefundWarning } from "../bucket-warning.ts";
 import type { BucketId } from "../embedded/bucket-table.ts";
 import type { EmbeddedBucketStore } from "../embedded/embedded-bucket-store.ts";
-import { takesSlots } from "../embedded/embedded-slots.ts";
 import {
   type Adjustment,
   type BucketConfig,
@@ -24,6 +23,7 @@ import {
   type Link,
   sameLink,
 } from "../leg.ts";
+import { takesSlots } from "../slots/slot-amounts.ts";
 import { KnownRefusals } from "./known-refusals.ts";
 import { chainId } from "./waiting-call.ts";
 import { WarmCalls } from "./warm-calls.ts";

@@ -3,7 +3,7 @@
  * happen once. Balances change by a difference, so consumes of other clients are not undone.
  */
 
-import { shareOf } from "../../../core/bucket.ts";
+import { hasSlots, shareOf } from "../../../core/bucket.ts";
 import { tooBusy } from "../../../domain/errors/unavailability.ts";
 import { bucketKey, entityKey } from "../../../records/keys.ts";
 import {
@@ -126,7 +126,7 @@ export class BucketOperations {
     const amounts: Record<string, number> = {};
     for (const name of new Set(balances.flatMap((limits) => [...limits.keys()]))) {
       const addition = additionOf(name);
-      if (addition === undefined) continue;
+      if (addition === undefined || shards.some((shard) => areSlots(shard, name))) continue;
       if (shards.some(({ limits }) => limits.get(name)?.period !== undefined)) {
         amounts[name] = addToPeriods(plans, shards, name, addition, nowMs);
         continue;
@@ -154,6 +154,12 @@ export class BucketOperations {
     });
     return { writes, result: { shards: shards.length, amounts } };
   }
+}
+
+/** Whether a limit is of slots: they come back when the calls that hold them end. */
+function areSlots({ limits }: SeenBucket, name: string): boolean {
+  const rate = limits.get(name)?.rate;
+  return rate !== undefined && hasSlots(rate);
 }
 
 /** Adds to a limit with periods, shard by shard; returns the whole tokens that it has more. */

@@ -2,7 +2,7 @@
 
 import { randomToken } from "../../../base/random.ts";
 import type { Deadline } from "../../../base/time.ts";
-import type { Rate } from "../../../core/bucket.ts";
+import { fullLevel, hasSlots, type Rate } from "../../../core/bucket.ts";
 import { MOVED, type StoredBucket, type StoredLimit } from "../../../records/bucket-item.ts";
 import { type BucketName, bucketKey, parseBucketKey } from "../../../records/keys.ts";
 import type { StoredPeriod } from "../../../records/period-attributes.ts";
@@ -221,6 +221,8 @@ function limitOf(
   rate: Rate,
   baseMs: number,
 ): WholeLimit {
+  // Leases end on the store that they were granted on.
+  if (hasSlots(rate)) return { name, rate, level: fullLevel(rate, baseMs), consumedMilli: 0 };
   let tokens = 0;
   let parts = 0;
   let consumed = 0n;

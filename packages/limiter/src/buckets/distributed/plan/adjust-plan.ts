@@ -1,5 +1,6 @@
 /** Plans the write that adjusts one shard after it was consumed from. */
 
+import { hasSlots } from "../../../core/bucket.ts";
 import { invariant } from "../../../domain/check.ts";
 import type { StoredLimit } from "../../../records/bucket-item.ts";
 import {
@@ -57,7 +58,7 @@ export function planAdjust(
   const given = { nowMs, rules, trustFull, acquires, costMs, force, fromEndsMs };
   const forced = withGates(given, config);
   const takes = consumes(takenOf(config, deltasMilli));
-  const amounts = amountsByName(config, deltasMilli);
+  const amounts = amountsOf(bucket, config, deltasMilli);
   if (takes && (mustRebase(bucket, nowMs) || mustOpen(bucket, amounts, nowMs))) {
     return planRebase(bucket, config, deltasMilli, forced, false);
   }
@@ -71,11 +72,35 @@ export function planAdjust(
     requireCovered(plan, bucket, balances, amounts, ttl, forced);
     plan.requireSeen(bucket, nowMs);
     if (isMetered(context)) meterWrite(plan, bucket, nowMs, context.costMs);
+  } else if (mayExpireAgain(bucket, plan)) {
+    const ttl = planTtl(plan, bucket, config, leftOf(balances, amounts), context);
+    requireCovered(plan, bucket, balances, amounts, ttl, forced);
+    if (ttl !== undefined) plan.requireSeen(bucket, nowMs);
   } else if (hasPeriodIn(bucket, amounts)) {
     // Another client may have opened the next period: then other rules hold for a refund.
     plan.requireSeen(bucket, nowMs);
   }
   return { kind: "write", plan, guesses };
+}
+
+/** Returns the amounts by name; none of a limit that has slots by now, or had them before. */
+function amountsOf(
+  { limits }: SeenBucket,
+  config: BucketConfig,
+  deltasMilli: readonly number[],
+): AmountsByName {
+  const isSame = ({ name, rate }: BucketConfig["limits"][number]) => {
+    const stored = limits.get(name);
+    return stored === undefined || hasSlots(stored.rate) === hasSlots(rate);
+  };
+  if (config.limits.every(isSame)) return amountsByName(config, deltasMilli);
+  const kept = config.limits.map((limit, at) => (isSame(limit) ? (deltasMilli[at] ?? 0) : 0));
+  return amountsByName(config, kept);
+}
+
+/** Whether slots go back to a bucket that stays because some are held. */
+function mayExpireAgain({ ttl, shardCount }: SeenBucket, { slots }: WritePlan): boolean {
+  return slots !== undefined && ttl === undefined && shardCount === 1;
 }
 
 /** Whether an amount goes back to a limit with periods, and not only off the total. */

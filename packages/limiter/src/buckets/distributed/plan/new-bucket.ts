@@ -1,11 +1,12 @@
 /** Buckets that do not exist yet. */
 
-import type { Rate } from "../../../core/bucket.ts";
+import { hasSlots, type Rate } from "../../../core/bucket.ts";
 import { invariant } from "../../../domain/check.ts";
 import { WRITES_RATE } from "../../../records/bucket-item.ts";
 import type { BucketName } from "../../../records/keys.ts";
 import type { StoredPeriod } from "../../../records/period-attributes.ts";
 import { softStamp, stamped } from "../../../records/python-attributes.ts";
+import { NO_MARKS } from "../../../records/slot-attributes.ts";
 import type { Value } from "../../../storage/item.ts";
 import { bucketTtl, type LeftOver } from "../../bucket-ttl.ts";
 import { type BucketConfig, type Link, takenOf } from "../../leg.ts";
@@ -28,7 +29,7 @@ export interface NewBucket {
   readonly link: Link;
   /** Stamps of the Python library that name the owner. */
   readonly stamps?: Readonly<Record<string, Value>>;
-  /** Consumed from the full bucket. */
+  /** Consumed from the full bucket; slots are taken from one that is there. */
   readonly amountsMilli: readonly number[];
   readonly nowMs: number;
   readonly rules: BucketRules;
@@ -74,6 +75,7 @@ export function newBucket(made: NewBucket): SeenBucket {
           totalConsumedMilli: amountsMilli[at] ?? 0,
           remainder: 0,
           ...periodOf(left[at]?.period),
+          ...(hasSlots(rate) ? { marks: NO_MARKS, totalConsumedMilli: undefined } : undefined),
         },
       ]),
     ),
@@ -108,7 +110,8 @@ function periodOf(period: StoredPeriod | undefined) {
  * anything.
  */
 function hintsFor({ limits, source, bypass }: BucketConfig, nowMs: number): Record<string, Value> {
-  const soft = source === "override" ? [] : limits.filter((limit) => limit.soft);
+  const soft =
+    source === "override" ? [] : limits.filter((limit) => limit.soft && !hasSlots(limit.rate));
   return {
     ...Object.fromEntries(soft.map(({ name }) => [softStamp(name), nowMs])),
     ...(bypass === true ? { bypass: nowMs } : {}),

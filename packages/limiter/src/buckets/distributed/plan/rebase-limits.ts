@@ -1,6 +1,6 @@
 /** The limits of a bucket in a rebase: each is kept, replaced, started or removed. */
 
-import { type Rate, shardRate } from "../../../core/bucket.ts";
+import { hasSlots, type Rate, shardRate } from "../../../core/bucket.ts";
 import { mulAddDiv } from "../../../core/integers.ts";
 import { invariant } from "../../../domain/check.ts";
 import type { StoredLimit } from "../../../records/bucket-item.ts";
@@ -27,6 +27,7 @@ import {
   looksFull,
   type SeenBucket,
 } from "./seen-bucket.ts";
+import { foldSlots, startSlots, stopSlots } from "./slot-plan.ts";
 import { moveEpoch, type PlanContext, WritePlan } from "./write-plan.ts";
 import { isMetered, moveMeter } from "./writes-meter.ts";
 
@@ -97,6 +98,7 @@ export class Rebase {
 
   #keepLimit(name: string, stored: StoredLimit, rate: Rate, amount: number): void {
     if (kindOf(rate) !== kindOf(stored.rate)) this.#replaceKind(name, stored, rate, amount);
+    else if (hasSlots(rate)) this.#foldSlots(name, stored, rate, amount);
     else if (stored.period !== undefined) this.#foldPeriod(name, stored, rate, amount);
     else if (this.#pinned) this.#foldPinned(name, stored, rate, amount);
     else this.#fold(name, stored, rate, amount);
@@ -107,7 +109,8 @@ export class Rebase {
    */
   #hintSoft({ limits, source }: BucketConfig): void {
     const { python, limits: known } = this.#bucket;
-    for (const { name, soft } of limits) {
+    for (const { name, soft, rate } of limits) {
+      if (hasSlots(rate)) continue;
       const stamp = softStamp(name);
       const isKnown = known.has(name);
       const isMissing = !isKnown || python?.stamps[stamp] === undefined;
@@ -167,6 +170,15 @@ export class Rebase {
     this.balances.set(name, { ...now, share });
   }
 
+  #foldSlots(name: string, stored: StoredLimit, rate: Rate, amount: number): void {
+    const { force, soft } = this.#context;
+    const isGate = force !== true && soft?.has(name) !== true;
+    const fold = { name, stored, rate, takenMilli: this.#taken(amount), isGate };
+    const balanceMilli = foldSlots(this.plan, this.#bucket, fold);
+    this.#balances.set(name, { rate, balanceMilli });
+    this.balances.set(name, balanceAt(this.#bucket, stored, this.#periodMs));
+  }
+
   /** Removes what waits for a period that is over by now. */
   #dropPaused(): void {
     for (const [name, { level }] of this.#bucket.paused ?? []) {
@@ -177,6 +189,10 @@ export class Rebase {
   /** Removes a limit; one with periods waits for the end of its period, in case it comes back. */
   #stop(name: string): void {
     const stored = this.#bucket.limits.get(name);
+    if (stored !== undefined && hasSlots(stored.rate)) {
+      stopSlots(this.plan, name, stored);
+      return;
+    }
     this.plan.remove(...SUFFIXES.map((suffix) => `b_${name}_${suffix}`));
     if (stored?.period === undefined) return;
     this.plan.remove(...periodSuffixes(name));
@@ -194,11 +210,13 @@ export class Rebase {
   /** Starts a limit of another kind in place of one: nothing is granted that was not there. */
   #replaceKind(name: string, stored: StoredLimit, rate: Rate, amount: number): void {
     const held = Math.max(0, balanceOf(balanceAt(this.#bucket, stored, this.#context.nowMs)));
-    if (stored.period !== undefined) {
+    if (hasSlots(stored.rate) || hasSlots(rate)) {
+      this.#stop(name);
+    } else if (stored.period !== undefined) {
       this.#pause(name, stored);
       this.plan.remove(...periodSuffixes(name));
     }
-    this.#start(name, rate, amount, held, true);
+    this.#start(name, rate, amount, held, !hasSlots(stored.rate));
   }
 
   /** Gives one limit a new rate from now on, while the base time stays where it is. */
@@ -235,6 +253,12 @@ export class Rebase {
     isKnown = false,
   ): void {
     const { plan } = this;
+    if (hasSlots(rate)) {
+      if (this.#bucket.python?.unsupported.has(name) === true) this.#stop(name);
+      const balanceMilli = startSlots(plan, this.#bucket, name, rate, this.#taken(amount));
+      this.#balances.set(name, { rate, balanceMilli });
+      return;
+    }
     const { python } = this.#bucket;
     const share = this.#shareOf(rate);
     const started = { name, rate, takenMilli: this.#taken(amount), nowMs: this.#periodMs };

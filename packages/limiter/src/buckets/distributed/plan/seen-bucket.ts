@@ -11,6 +11,7 @@ import {
   accrued,
   accruedMilli,
   DEBT_MILLI_MAX,
+  hasSlots,
   type Rate,
   shardRate,
 } from "../../../core/bucket.ts";
@@ -114,8 +115,8 @@ export function isAnnounced(bucket: SeenBucket): boolean {
 
 /** Returns the milli-tokens of a shard beyond its share, although nothing has accrued since. */
 export function excessMilli(bucket: SeenBucket, stored: StoredLimit): number {
-  // Top-ups and what is carried may be beyond an allowance.
-  if (stored.period !== undefined) return 0;
+  // Top-ups and what is carried may be beyond an allowance, and slots go back to where they were.
+  if (stored.rate.refillMilli === 0) return 0;
   const { capacityMilli } = shardRate(stored.rate, bucket.shard, bucket.shardCount);
   return Math.max(0, stored.tokensMilli - capacityMilli);
 }
@@ -178,6 +179,7 @@ export function balanceMilliAt(
 ): number {
   if (stored.period !== undefined) return storedAt(bucket, stored, nowMs).tokensMilli;
   const { rate, tokensMilli, remainder } = stored;
+  if (hasSlots(rate)) return tokensMilli;
   const share = shardRate(rate, bucket.shard, bucket.shardCount);
   const carried = carriedOf(remainder, share);
   const gainedMilli = accruedMilli(share, nowMs - bucket.refilledAtMs, carried);
@@ -217,9 +219,9 @@ export function balanceOf(balance: BalanceAt): number {
   return looksFull(balance) ? share.capacityMilli : stored.tokensMilli + accruedMilli;
 }
 
-/** Whether a limit is full. One with periods never is: nothing is capped in a period. */
+/** Whether a limit is full. One with periods or slots never is: nothing is capped. */
 export function looksFull({ stored, share, accruedMilli }: BalanceAt): boolean {
-  if (stored.period !== undefined) return false;
+  if (stored.rate.refillMilli === 0) return false;
   return isFull(stored.tokensMilli, share.capacityMilli, accruedMilli);
 }
 

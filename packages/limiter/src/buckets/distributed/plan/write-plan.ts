@@ -10,9 +10,11 @@
  * A plain "consume if the balance suffices" would grant twice the capacity after idling.
  */
 
+import { hasSlots } from "../../../core/bucket.ts";
 import { invariant } from "../../../domain/check.ts";
 import { ACQUIRES } from "../../../records/bucket-item.ts";
 import { attributesOf } from "../../../records/bucket-shape.ts";
+import { freeOf } from "../../../records/slot-attributes.ts";
 import type { Value } from "../../../storage/item.ts";
 import type { Change, Condition, Test } from "../../../storage/item-store.ts";
 import { bucketTtl, coveredMilli, type LeftOver } from "../../bucket-ttl.ts";
@@ -29,6 +31,7 @@ import {
   REBASES,
   type SeenBucket,
 } from "./seen-bucket.ts";
+import { planSlots } from "./slot-plan.ts";
 
 /**
  * Passes when there is no item, or a stub that a merge or the Python library left behind: every
@@ -44,6 +47,7 @@ export class WritePlan {
   readonly #add: Record<string, number> = {};
   readonly #remove: string[] = [];
   readonly #tests: Test[] = [];
+  #slots: Map<string, number> | undefined;
 
   set(name: string, value: Value): void {
     this.#set[name] = value;
@@ -138,6 +142,18 @@ export class WritePlan {
     );
   }
 
+  /** Records slots that an entry of this process gets, or gives back where less than zero. */
+  moveSlots(limitName: string, count: number): void {
+    if (count === 0) return;
+    this.#slots ??= new Map();
+    this.#slots.set(limitName, count);
+  }
+
+  /** The slots that the write moves, by limit; `undefined`: none. */
+  get slots(): ReadonlyMap<string, number> | undefined {
+    return this.#slots;
+  }
+
   get isEmpty(): boolean {
     return (
       this.#remove.length === 0 &&
@@ -227,6 +243,7 @@ export function planLimit(
   context: PlanContext,
 ): Guess {
   invariant(Number.isSafeInteger(amount), "an amount is a safe integer of milli-tokens");
+  if (hasSlots(balance.stored.rate)) return planSlots(plan, name, balance.stored, amount, context);
   const { tokens, consumed } = attributesOf(name);
   plan.add(consumed, amount);
   if (context.bypass === true) return planCount(plan, name, balance);
@@ -349,6 +366,12 @@ export function requireCovered(
   if (!begins && context.force !== true) return;
   for (const [name, balance] of balances) {
     const amount = amounts.get(name) ?? 0;
+    const { rate } = balance.stored;
+    if (hasSlots(rate)) {
+      // Only a bucket of which nothing is held may expire.
+      if (begins) plan.atLeast(freeOf(name), (rate.capacityMilli + amount) / 1000);
+      continue;
+    }
     if (!begins && amount <= 0) continue;
     const lowest = coveredMilli(ttl, balance.share, context.nowMs) + Math.max(0, amount);
     plan.requireEnough(name, balance, lowest);

@@ -10,10 +10,11 @@
  * expires: a client that may acquire may write the items of buckets, and not delete them.
  */
 
-import { DEBT_MILLI_MAX, shardRate } from "../../../core/bucket.ts";
+import { DEBT_MILLI_MAX, hasSlots, shardRate } from "../../../core/bucket.ts";
 import type { PeriodRule } from "../../../core/period-rule.ts";
 import { invariant } from "../../../domain/check.ts";
 import { ACQUIRES, type StoredLimit, WRITES_RATE } from "../../../records/bucket-item.ts";
+import { freeOf, slotCapacityOf } from "../../../records/slot-attributes.ts";
 import { type Item, numberAt } from "../../../storage/item.ts";
 import { bucketTtl } from "../../bucket-ttl.ts";
 import { sameRate } from "../../config-match.ts";
@@ -33,6 +34,7 @@ import {
   UNSHARDED,
   WRITES,
 } from "../plan/seen-bucket.ts";
+import { areHeld, startOfSlots } from "../plan/slot-plan.ts";
 import { asSeen, moveEpoch, WritePlan } from "../plan/write-plan.ts";
 import { moveMeter, TRANSACTED_MS } from "../plan/writes-meter.ts";
 import { isMergeable, PYTHON_TRACE } from "./merge-policy.ts";
@@ -141,6 +143,7 @@ function sumOf(kept: SeenBucket, gone: SeenBucket, name: string, epochMs: number
   const rate = (one ?? other)?.rate;
   invariant(rate !== undefined, "a limit of a pair is in one of the two");
   if (!sameRate(one?.rate ?? rate, other?.rate ?? rate)) return undefined;
+  if (hasSlots(rate)) return sumOfSlots(kept, gone, rate, [one, other]);
   if (hasPeriods(rate)) return sumOfPeriods(one, other, epochMs);
   const mine = heldBy(kept, one ?? absent(kept, rate), epochMs);
   const others = heldBy(gone, other ?? absent(gone, rate), epochMs);
@@ -157,6 +160,23 @@ function sumOf(kept: SeenBucket, gone: SeenBucket, name: string, epochMs: number
   invariant(remainder < share.periodMs, "a part of a milli-token is less than a whole one");
   const totalConsumedMilli = totalOf(one?.totalConsumedMilli ?? 0, consumedMilli);
   return { limit: { tokensMilli, rate, totalConsumedMilli, remainder }, consumedMilli };
+}
+
+/**
+ * Returns what both have free. The entries of the shard that stays are left alone; the other one
+ * stays too while it has any, because its leases give back to the shard that gave.
+ */
+function sumOfSlots(
+  kept: SeenBucket,
+  gone: SeenBucket,
+  rate: StoredLimit["rate"],
+  [one, other]: readonly (StoredLimit | undefined)[],
+): Sum | undefined {
+  if (areHeld(other)) return undefined;
+  const mine = one?.tokensMilli ?? startOfSlots(kept, rate);
+  const tokensMilli = mine + (other?.tokensMilli ?? startOfSlots(gone, rate));
+  const limit = { ...(one ?? other), tokensMilli, rate, marks: one?.marks } as StoredLimit;
+  return { limit, consumedMilli: 0 };
 }
 
 /** Returns the sum of two limits in one period; any other pair waits for its next call. */
@@ -210,6 +230,11 @@ function setLimit(
   count: number,
 ): void {
   const { tokensMilli, remainder, rate } = limit;
+  if (hasSlots(rate)) {
+    plan.set(freeOf(name), tokensMilli / 1000);
+    if (before === undefined) plan.set(slotCapacityOf(name), rate.capacityMilli / 1000);
+    return;
+  }
   plan.set(`b_${name}_tk`, tokensMilli);
   if (remainder > 0) plan.set(`b_${name}_rr`, remainder);
   else plan.remove(`b_${name}_rr`);
@@ -231,7 +256,12 @@ function requireExactly(plan: WritePlan, bucket: SeenBucket, nowMs: number): voi
   plan.requireSeen(bucket, nowMs);
   plan.require(asSeen(GENERATION, bucket.generation));
   plan.atLeast(PYTHON_TRACE, WRITES_RATE.capacityMilli);
-  for (const [name, { tokensMilli, remainder }] of bucket.limits) {
+  for (const [name, { tokensMilli, remainder, rate }] of bucket.limits) {
+    if (hasSlots(rate)) {
+      // No slot is taken or given back meanwhile: what is free and what is held add up.
+      plan.require({ is: "=", name: freeOf(name), value: tokensMilli / 1000 });
+      continue;
+    }
     plan.require(
       { is: "=", name: `b_${name}_tk`, value: tokensMilli },
       { is: "=", name: `b_${name}_rr`, value: remainder, orAbsent: remainder === 0 },
@@ -246,7 +276,8 @@ function stubPlan(item: Item, gone: SeenBucket, acquires: number, nowMs: number)
   plan.set("ttl", Math.ceil(nowMs / 1000) + STUB_SECONDS);
   requireExactly(plan, gone, nowMs);
   plan.require({ is: "=", name: ACQUIRES, value: acquires, orAbsent: acquires === 0 });
-  for (const [name, { totalConsumedMilli: total }] of gone.limits) {
+  for (const [name, { totalConsumedMilli: total, rate }] of gone.limits) {
+    if (hasSlots(rate)) continue;
     const value = total ?? 0;
     plan.require({ is: "=", name: `b_${name}_tc`, value, orAbsent: total === undefined });
   }

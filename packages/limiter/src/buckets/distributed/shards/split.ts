@@ -9,9 +9,10 @@
  * from a shard that it descends from: it is still there, beyond that one's share.
  */
 
-import { shardRate } from "../../../core/bucket.ts";
+import { hasSlots, shardRate } from "../../../core/bucket.ts";
 import { invariant } from "../../../domain/check.ts";
 import type { StoredLimit } from "../../../records/bucket-item.ts";
+import { NO_MARKS } from "../../../records/slot-attributes.ts";
 import { linkTests } from "../../leg.ts";
 import { FULL_PYTHON_METER } from "../plan/new-bucket.ts";
 import { pausedAside } from "../plan/paused-limits.ts";
@@ -29,6 +30,7 @@ import {
   type SeenBucket,
   UNSHARDED,
 } from "../plan/seen-bucket.ts";
+import { divideSlots, giveLateShard } from "../plan/slot-plan.ts";
 import { asSeen, moveEpoch, WritePlan } from "../plan/write-plan.ts";
 import { restartMeter } from "../plan/writes-meter.ts";
 import { needAfterSplit } from "./need.ts";
@@ -72,8 +74,10 @@ export function planSplit(
   const moved = places.map(() => new Map<string, StoredLimit>());
   for (const [name, stored] of bucket.limits) {
     const balance = balanceAt(bucket, stored, epochMs);
-    if (stored.period !== undefined) {
-      const [own, ...others] = dividePeriod(plan, bucket, name, stored, factor, epochMs);
+    if (stored.rate.refillMilli === 0) {
+      const [own, ...others] = hasSlots(stored.rate)
+        ? divideSlots(plan, name, stored, factor)
+        : dividePeriod(plan, bucket, name, stored, factor, epochMs);
       kept.set(name, own as StoredLimit);
       others.forEach((limit, at) => {
         moved[at]?.set(name, limit);
@@ -209,6 +213,12 @@ export function planLateShard(donor: SeenBucket, first: SeenBucket, shard: numbe
   const limits = new Map<string, StoredLimit>();
   for (const [name, stored] of first.limits) {
     const given = donor.limits.get(name);
+    if (hasSlots(stored.rate)) {
+      const none = { ...stored, tokensMilli: 0, marks: NO_MARKS };
+      const isGiven = given !== undefined && hasSlots(given.rate);
+      limits.set(name, isGiven ? giveLateShard(plan, name, given) : none);
+      continue;
+    }
     const { capacityMilli } = shardRate(stored.rate, shard, shardCount);
     const excess = given === undefined ? 0 : movableMilli(donor, given);
     const tokensMilli = Math.min(excess, capacityMilli);

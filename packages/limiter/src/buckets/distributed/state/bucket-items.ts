@@ -1,7 +1,8 @@
 /** Finds bucket items: of an entity, of a resource, all shards of one bucket. */
 
+import { defined } from "../../../base/defined.ts";
 import type { Deadline } from "../../../base/time.ts";
-import { listedBucket, type StoredBucket } from "../../../records/bucket-item.ts";
+import { listedBucket, type StoredBucket, type StoredLimit } from "../../../records/bucket-item.ts";
 import {
   BUCKET_PREFIX,
   bucketKey,
@@ -13,6 +14,7 @@ import type { RecordContext } from "../../../records/record-context.ts";
 import { type Item, type Key, valueAt } from "../../../storage/item.ts";
 import type { Query } from "../../../storage/item-store.ts";
 import type { DeletedBuckets, StoredState } from "../../bucket-admin.ts";
+import { holdersOf } from "../../slots/slot-entries.ts";
 import { periodOfShard } from "../plan/period-plan.ts";
 import { balanceAt, balanceOf, decoded, type SeenBucket } from "../plan/seen-bucket.ts";
 import { bornShards, missingShard, SHARDS_MAX } from "../shards/shards.ts";
@@ -214,7 +216,17 @@ function statesOf(bucket: StoredBucket, nowMs: number): StoredState[] {
     consumedMilli: stored.totalConsumedMilli ?? 0,
     refilledAtMs: bucket.refilledAtMs,
     ...(stored.period === undefined ? {} : { period: periodOfShard(bucket, stored, nowMs) }),
+    ...defined({ holders: holdersIn(limitName, stored) }),
   }));
+}
+
+/** Returns how many slots each holder has; `undefined` where none are held. */
+function holdersIn(limitName: string, { marks }: StoredLimit) {
+  if (marks === undefined || marks.size === 0) return undefined;
+  const entries = [...marks].flatMap(([entry, { count }]) =>
+    count === 0 ? [] : [{ limitName, entry, milli: count * 1000 }],
+  );
+  return holdersOf(entries, limitName);
 }
 
 /** Returns the resource in the key of a bucket, given the key of one whose resource is empty. */

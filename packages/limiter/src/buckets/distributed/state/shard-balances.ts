@@ -1,9 +1,10 @@
 /** Balances of shards and of whole buckets, in the order of the limits of a config. */
 
-import { shardRate } from "../../../core/bucket.ts";
+import { hasSlots, shardRate } from "../../../core/bucket.ts";
 import type { BucketConfig } from "../../leg.ts";
 import { hasPeriods } from "../../periods.ts";
 import { balanceMilliAt, type SeenBucket } from "../plan/seen-bucket.ts";
+import { startOfSlots } from "../plan/slot-plan.ts";
 
 export function fullBalances({ limits }: BucketConfig): readonly number[] {
   return limits.map(({ rate }) => rate.capacityMilli);
@@ -34,5 +35,6 @@ function balanceIn(
 ): number {
   const stored = bucket.limits.get(limitName);
   if (stored !== undefined) return balanceMilliAt(bucket, stored, nowMs);
+  if (hasSlots(rate)) return startOfSlots(bucket, rate);
   return shardRate(rate, bucket.shard, bucket.shardCount).capacityMilli;
 }
