@@ -33,7 +33,7 @@ function fresh(config: BucketConfig = CONFIG): SeenBucket {
   return newBucket({ name, config, link: UNLINKED, amountsMilli, nowMs: NOW, rules: RULES });
 }
 
-/** A shard with so many free slots, and entries. */
+/** A shard with free slots and entries. */
 function shardWith(free: number, marks = NO_MARKS, more: Partial<SeenBucket> = {}): SeenBucket {
   const bucket = { ...fresh(), ttl: undefined, meterMs: NOW, ...more };
   const parallel = { ...limitOf(bucket, "parallel"), tokensMilli: free * 1000, marks };
