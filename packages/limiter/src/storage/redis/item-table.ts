@@ -194,16 +194,19 @@ function byPlace(one: string, other: string): number {
 
 /**
  * Returns the parts of a commit that touches several slots, in the order in which repeating it
- * repairs a crash in between. Only registering, deleting and recovering a namespace do that. The
- * record of the name goes last, so that a name never leads to an id that is not there; but it goes
+ * repairs a crash in between. Only registering, deleting and recovering a namespace write to
+ * several. What is only read goes first, as the records of processes do whose slots are given back:
+ * where they have changed, nothing is written. The record of the name goes last, so that a name never leads to an id that is not there; but it goes
  * first where it is given back to an id that exists, which would otherwise be active and unknown.
  */
 function inOrder(whole: CommitPart, tags: readonly string[]): readonly CommitPart[] {
-  const parts = tags.map((tag) => ({
+  const all = tags.map((tag) => ({
     reads: whole.reads.filter(({ key }) => tagOfKey(key) === tag),
     writes: whole.writes.filter(({ key }) => tagOfKey(key) === tag),
     members: whole.members.filter((member) => member.tag === tag),
   }));
+  const isRead = ({ writes }: CommitPart) => writes.length === 0;
+  const [read, parts] = [all.filter(isRead), all.filter((part) => !isRead(part))];
   const isRegistry = (part: CommitPart) => tagsOf(part)[0] === RESERVED_NAMESPACE;
   const creates = ({ before, after }: Commit["writes"][number]) =>
     before === undefined && after !== undefined;
@@ -211,5 +214,6 @@ function inOrder(whole: CommitPart, tags: readonly string[]): readonly CommitPar
   const isGivenBack =
     registry.some(({ writes }) => writes.some(creates)) &&
     !others.some(({ writes }) => writes.some(creates));
-  return isGivenBack ? [...registry, ...others] : [...others, ...registry];
+  const written = isGivenBack ? [...registry, ...others] : [...others, ...registry];
+  return [...read, ...written];
 }

@@ -87,8 +87,12 @@ describeUnless(NIGHTLY_ONLY).each(["valkey", "redis"])("a cluster of %s", (kind)
     );
   }
 
-  async function open(client: "ioredis" | "node-redis", namespace: string) {
-    const options = { namespace, timeoutMs: 5000, configCacheTtlSeconds: 1e6 };
+  async function open(
+    client: "ioredis" | "node-redis",
+    namespace: string,
+    more: { readonly clock?: () => number } = {},
+  ) {
+    const options = { namespace, timeoutMs: 5000, configCacheTtlSeconds: 1e6, ...more };
     const repo = await Repository.over(storeOf(client), options);
     cleaning.push(() => repo.close());
     return { repo, limiter: new RateLimiter(repo) };
@@ -179,6 +183,28 @@ describeUnless(NIGHTLY_ONLY).each(["valkey", "redis"])("a cluster of %s", (kind)
     // A failover may forget what the replica had not received; a manual one waits for it.
     expect(state?.totalConsumed).toBeGreaterThanOrEqual(granted + 2);
     expect(state?.totalConsumed).toBeLessThanOrEqual(granted + 2 + unknown);
+  });
+
+  it("clients share slots, whose records of processes are on another node", async () => {
+    const nowMs = Date.parse("2030-01-01T12:00:00Z");
+    const at = (ms: number) => ({ clock: () => nowMs + ms });
+    const dead = await open("ioredis", "slots", { clock: () => nowMs });
+    const [one, other] = [
+      await open("ioredis", "slots", at(70_000)),
+      await open("node-redis", "slots", at(70_000)),
+    ];
+    await dead.repo.limits.setSystem(["parallel:3 concurrent"]);
+    const call = { ...CALL, consume: { parallel: 1 } };
+    await dead.limiter.acquire(call);
+    await dead.limiter.acquire(call);
+    const leases = [
+      await one.limiter.acquire(call),
+      await other.limiter.acquire(call),
+      await one.limiter.acquire(call),
+    ];
+    expect((await other.limiter.tryAcquire(call)).granted).toBe(false);
+    for (const lease of leases) await lease.commit();
+    expect((await other.repo.buckets.list("key"))[0]?.tokens).toBe(3);
   });
 
   it("an address and a single client are told that it is a cluster", async () => {

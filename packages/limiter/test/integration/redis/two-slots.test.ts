@@ -3,6 +3,10 @@
  * cluster, so that it writes in two parts, and crashes between them.
  */
 
+import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
+import { holderKey } from "@zae-limiter/limiter/records/holders.ts";
+import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
+import type { OpenOptions } from "@zae-limiter/limiter/repository/options.ts";
 import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { addressClient, type OwnClient } from "@zae-limiter/limiter/storage/redis/clients.ts";
 import { RedisConnection } from "@zae-limiter/limiter/storage/redis/connection.ts";
@@ -13,12 +17,16 @@ import { removeKeys } from "@zae-limiter/test-support/redis-prefix.ts";
 import { afterAll, afterEach, beforeEach, expect, it } from "vitest";
 
 const TIMEOUT_MS = 20_000;
+const BEGIN_MS = Date.parse("2030-01-01T12:00:00Z");
 
 /** A client that says it is one of a cluster, and ends before one of its commits. */
 class CrashingClient implements OwnClient {
   readonly isCluster = true;
   readonly #client: OwnClient;
   #left = Number.POSITIVE_INFINITY;
+  /** Runs once, before the next commit of which there was one already. */
+  meanwhile: (() => Promise<unknown>) | undefined;
+  #commits = 0;
 
   constructor(client: OwnClient) {
     this.#client = client;
@@ -32,6 +40,12 @@ class CrashingClient implements OwnClient {
     return this.#client.connected();
   }
 
+  /** Does something before the second commit from now. */
+  beforeSecond(work: () => Promise<unknown>): void {
+    this.#commits = 0;
+    this.meanwhile = work;
+  }
+
   /** Lets some more commits pass. */
   crashAfter(commits: number): void {
     this.#left = commits;
@@ -41,6 +55,12 @@ class CrashingClient implements OwnClient {
     if (args[1] === COMMIT.digest) {
       if (this.#left === 0) throw new Error("the process has crashed");
       this.#left -= 1;
+      this.#commits += 1;
+      const { meanwhile } = this;
+      if (meanwhile !== undefined && this.#commits > 1) {
+        this.meanwhile = undefined;
+        await meanwhile();
+      }
     }
     return this.#client.send(args, key);
   }
@@ -58,11 +78,11 @@ describeRedis("two slots", (url) => {
   let client: CrashingClient;
   let repo: Repository;
 
-  async function open(): Promise<[CrashingClient, Repository]> {
+  async function open(options: OpenOptions = {}): Promise<[CrashingClient, Repository]> {
     const made = new CrashingClient(await addressClient(url, { timeoutMs: TIMEOUT_MS }));
     const connection = new RedisConnection(made, { place: "redis://test", prefix });
     const store = new RedisItemTable(connection);
-    const other = await Repository.over(store, { timeoutMs: TIMEOUT_MS });
+    const other = await Repository.over(store, { timeoutMs: TIMEOUT_MS, ...options });
     opened.push(other);
     return [made, other];
   }
@@ -122,6 +142,37 @@ describeRedis("two slots", (url) => {
       expect.not.arrayContaining([expect.objectContaining({ namespaceId: full })]),
     );
     await expect(repo.namespaces.recover(full)).rejects.toThrow();
+  });
+
+  it("slots of a dead process come back once while the record of another one changes", async () => {
+    const atSecond = (seconds: number) => open({ clock: () => BEGIN_MS + seconds * 1000 });
+    const [[, dead], [, alive], [caller, late]] = [
+      await atSecond(0),
+      await atSecond(50),
+      await atSecond(100),
+    ];
+    await dead.limits.setSystem(["parallel:2 concurrent"]);
+    const call = { entityId: "key", resource: "api", consume: { parallel: 1 } };
+    await new RateLimiter(dead).acquire(call);
+    const held = await new RateLimiter(alive).acquire(call);
+    const [{ holders = {} } = {}] = await alive.buckets.list("key");
+    const limiter = new RateLimiter(late);
+    caller.beforeSecond(async () => {
+      const { store } = alive[INTERNALS].records;
+      for (const id of Object.keys(holders)) {
+        const item = await store.get(holderKey(id));
+        if (Number(item?.["until"]) < BEGIN_MS + 100_000) continue;
+        await store.put({ ...item, ...holderKey(id), until: BEGIN_MS + 155_000 });
+      }
+    });
+    const lease = await limiter.acquire(call);
+    expect(caller.meanwhile).toBeUndefined();
+    const [after] = await late.buckets.list("key");
+    expect(after?.tokens).toBe(0);
+    expect(Object.values(after?.holders ?? {})).toEqual([1, 1]);
+    await lease.commit();
+    await held.commit();
+    expect((await late.buckets.list("key"))[0]?.tokens).toBe(2);
   });
 
   it("the log of each namespace is read in its order, from where it was left", async () => {
