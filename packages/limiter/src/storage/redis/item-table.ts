@@ -196,8 +196,9 @@ function byPlace(one: string, other: string): number {
  * Returns the parts of a commit that touches several slots, in the order in which repeating it
  * repairs a crash in between. Only registering, deleting and recovering a namespace write to
  * several. What is only read goes first, as the records of processes do whose slots are given back:
- * where they have changed, nothing is written. The record of the name goes last, so that a name never leads to an id that is not there; but it goes
- * first where it is given back to an id that exists, which would otherwise be active and unknown.
+ * where they have changed, nothing is written. The record of the name goes last, so that a name
+ * never leads to an id that is not there; but it goes first where it is given back to an id that
+ * exists, which would otherwise be active and unknown.
  */
 function inOrder(whole: CommitPart, tags: readonly string[]): readonly CommitPart[] {
   const all = tags.map((tag) => ({
