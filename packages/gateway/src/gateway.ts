@@ -9,6 +9,7 @@ import { TextMemo } from "@zae-limiter/limiter/base/text-memo.ts";
 import { Metering } from "@zae-limiter/limiter/llm/metering.ts";
 import { checkLlmOptions } from "@zae-limiter/limiter/llm/options.ts";
 import { PROMETHEUS_TYPE } from "@zae-limiter/limiter/otel/prometheus-meter.ts";
+import type { SignedWebhook } from "@zae-limiter/limiter/records/alerts/webhooks.ts";
 import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import type { AccessLog } from "./access-log.ts";
 import { AlertSender } from "./alerts/sender.ts";
@@ -58,6 +59,8 @@ export interface GatewayOptions {
   readonly showAncestors?: boolean | undefined;
   /** Names of cost centres that clients may name by `x-zael-tag`; all others are `other`. */
   readonly tags?: readonly string[] | undefined;
+  /** Addresses that alerts are posted to, besides those that the namespace stores. */
+  readonly webhooks?: readonly SignedWebhook[] | undefined;
   /** Plain answers that are read on at a time after their clients have left. */
   readonly readOnMax: number;
   readonly accessLog?: AccessLog | undefined;
@@ -118,7 +121,7 @@ export class Gateway {
     const { clock, timer } = repository[INTERNALS];
     this.#metrics = new GatewayMetrics(limiter, () => this.#open.size);
     this.#watch = new StoreWatch({ isAvailable: () => limiter.isAvailable(), timer, tell });
-    this.#alerts = new AlertSender(repository, { tell });
+    this.#alerts = new AlertSender(repository, { tell, webhooks: options.webhooks ?? [] });
     this.#accessLog = options.accessLog;
     this.#setup = {
       metering: new Metering(

@@ -3,10 +3,12 @@
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { checkTag } from "@zae-limiter/limiter/llm/tags.ts";
 import type { PlacedProblem } from "@zae-limiter/limiter/manifest/problem.ts";
+import type { SignedWebhook } from "@zae-limiter/limiter/records/alerts/webhooks.ts";
 import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
+import { configuredWebhook } from "./alerts/configured-webhook.ts";
 import { type Environment, readUpstream, type UpstreamSpec } from "./upstreams.ts";
 
-const FIELDS = ["upstreams", "tags"];
+const FIELDS = ["upstreams", "tags", "webhooks"];
 const EXAMPLE = "upstreams: [{ url: https://api.openai.com/v1 }]";
 
 /** The file cannot be used. */
@@ -21,10 +23,25 @@ export interface GatewayFile {
   readonly upstreams: readonly UpstreamSpec[];
   /** Names of cost centres that clients may name. */
   readonly tags: readonly string[];
+  /** Addresses that alerts are posted to, besides those that the namespace stores. */
+  readonly webhooks: readonly SignedWebhook[];
 }
 
-/** Reads a file of upstreams in YAML or JSON; throws one error that names all problems. */
+/** Reads the file of a gateway in YAML or JSON; throws one error that names all problems. */
 export function parseUpstreams(text: string, env: Environment, isOpen: boolean): GatewayFile {
+  return parsed(text, (document, report) => ({
+    upstreams: readAll(document, env, isOpen, report),
+    tags: readTags(document, report),
+    webhooks: readWebhooks(document, env, report),
+  }));
+}
+
+/** Reads the webhooks of such a file alone, without the keys of its upstreams. */
+export function parseWebhooks(text: string, env: Environment): readonly SignedWebhook[] {
+  return parsed(text, (document, report) => readWebhooks(document, env, report));
+}
+
+function parsed<T>(text: string, read: (document: Parsed, report: Report) => T): T {
   const lineCounter = new LineCounter();
   const problems: PlacedProblem[] = [];
   const report: Report = (offset, message, path = []) => {
@@ -33,18 +50,17 @@ export function parseUpstreams(text: string, env: Environment, isOpen: boolean):
   };
   const document = parseDocument(text, { lineCounter, stringKeys: true, prettyErrors: false });
   for (const { pos, message } of document.errors) report(pos[0], message);
-  const isReadable = document.errors.length === 0;
-  const upstreams = isReadable ? readAll(document, env, isOpen, report) : [];
-  const tags = isReadable ? readTags(document, report) : [];
-  if (problems.length === 0) return { upstreams, tags };
+  const found = document.errors.length === 0 ? read(document, report) : undefined;
+  if (problems.length === 0) return found as T;
   problems.sort((left, right) => (left.line ?? 0) - (right.line ?? 0));
   throw new InvalidUpstreamsError(problems);
 }
 
+type Parsed = ReturnType<typeof parseDocument>;
 type Report = (offset: number, message: string, path?: readonly string[]) => void;
 
 function readAll(
-  document: ReturnType<typeof parseDocument>,
+  document: Parsed,
   env: Environment,
   isOpen: boolean,
   report: Report,
@@ -76,20 +92,44 @@ function readAll(
 }
 
 /** Reads the names of cost centres; a file may have none. */
-function readTags({ contents }: ReturnType<typeof parseDocument>, report: Report): string[] {
-  const list: unknown = isMap(contents) ? contents.get("tags", true) : undefined;
+function readTags(document: Parsed, report: Report): string[] {
+  const form = "expected a list of names, like tags: [research, support]";
+  return readList(document, "tags", form, report, (value) => checkTag("tag", value));
+}
+
+function readWebhooks(document: Parsed, env: Environment, report: Report): SignedWebhook[] {
+  const form = "expected a list of { name, url, secret_env }";
+  const names = new Set<string>();
+  return readList(document, "webhooks", form, report, (value) => {
+    const webhook = configuredWebhook(value, env);
+    if (!names.has(webhook.name)) names.add(webhook.name);
+    else throw new ValidationError("name", webhook.name, `"${webhook.name}" is given twice`);
+    return webhook;
+  });
+}
+
+/** Reads a list that a file may have; what is wrong with an entry is named with its line. */
+function readList<T>(
+  document: Parsed,
+  name: string,
+  form: string,
+  report: Report,
+  read: (value: unknown) => T,
+): T[] {
+  const { contents } = document;
+  const list: unknown = isMap(contents) ? contents.get(name, true) : undefined;
   if (list === undefined || (isScalar(list) && list.value === null)) return [];
   if (!isSeq(list)) {
-    report(startOf(list as Node), "expected a list of names, like tags: [research, support]", [
-      "tags",
-    ]);
+    report(startOf(list as Node), form, [name]);
     return [];
   }
   return list.items.flatMap((item, index) => {
+    const node = item as Node;
     try {
-      return [checkTag("tag", isScalar(item) ? item.value : undefined)];
+      return [read(node.toJS(document))];
     } catch (error) {
-      report(startOf(item as Node), (error as ValidationError).reason, [`tags[${index}]`]);
+      if (!(error instanceof ValidationError)) throw error;
+      report(startOf(node), error.reason, [`${name}[${index}]`]);
       return [];
     }
   });

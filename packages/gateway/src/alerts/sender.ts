@@ -22,6 +22,8 @@ const PROBLEM_MAX = 300;
 
 export interface AlertSenderOptions extends Omit<PostOptions, "timer"> {
   readonly timer?: Timer;
+  /** Webhooks besides those that the namespace stores; a stored one of the same name wins. */
+  readonly webhooks?: readonly SignedWebhook[];
   /** Gets a line for each alert that is delivered or given up, and each attempt that fails. */
   readonly tell: (line: string) => void;
 }
@@ -72,7 +74,9 @@ export class AlertSender {
 
   /** Delivers what is due, and returns how many alerts that were. */
   async deliver(): Promise<number> {
-    const webhooks = await readWebhooks(this.#repository[INTERNALS].records);
+    const stored = await readWebhooks(this.#repository[INTERNALS].records);
+    const isOwn = ({ name }: SignedWebhook) => stored.every((webhook) => webhook.name !== name);
+    const webhooks = [...stored, ...(this.#options.webhooks ?? []).filter(isOwn)];
     this.#pauseMs = webhooks.length === 0 ? WITHOUT_MS : EVERY_MS;
     if (webhooks.length === 0) return 0;
     let count = 0;
@@ -110,7 +114,7 @@ export class AlertSender {
     const { url, allowPrivate, secret, format, name } = webhook;
     const body = bodyOf(alert, this.#repository.namespaceName, format);
     const headers = signedHeaders(secret, alert.id, body, clock());
-    const { tell, ...options } = this.#options;
+    const { tell, webhooks, ...options } = this.#options;
     const how = { ...options, timer: this.#timer };
     const problem = await post({ url, allowPrivate, headers, body }, how);
     if (problem === undefined) return undefined;

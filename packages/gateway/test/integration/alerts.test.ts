@@ -154,6 +154,22 @@ describe("webhooks of alerts", () => {
     expect(receiver.received).toHaveLength(1);
   });
 
+  test("webhooks of a config file get alerts too, and a stored one of the same name wins", async () => {
+    const stage = await Stage.open();
+    const [stored, file] = [await receiverOf(), await receiverOf()];
+    await stage.repo.webhooks.set("ops", { url: stored.url, allowPrivate: true });
+    const secret = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
+    const common = { url: file.url, format: "json", allowPrivate: true, secret } as const;
+    const webhooks = ["ops", "file"].map((name) => ({ name, ...common }));
+    expect(await stage.sender({ webhooks }).deliver()).toBe(1);
+    expect([stored.received.length, file.received.length]).toEqual([1, 1]);
+    const [request] = file.received as [Received];
+    expect(request.headers["webhook-signature"]).toBe(signatureOf(request, secret));
+    const ended = { state: "delivered", deliveredTo: ["ops", "file"] };
+    expect(await stage.delivery()).toMatchObject(ended);
+    expect(await stage.repo.webhooks.list()).toHaveLength(1);
+  });
+
   test("several senders deliver each alert once", async () => {
     const stage = await Stage.open();
     const receiver = await receiverOf();

@@ -1,4 +1,4 @@
-import { parseUpstreams } from "@zae-limiter/gateway/upstreams-file.ts";
+import { parseUpstreams, parseWebhooks } from "@zae-limiter/gateway/upstreams-file.ts";
 import { expect, test } from "vitest";
 
 const env = { OPENAI_API_KEY: "sk-1", TEAM_KEY: "sk-2" };
@@ -51,7 +51,7 @@ upstream: 7
     `6: upstreams[2]: expected an object like { ${FIELDS} }, got "just text"`,
     '8: upstreams[3].api: expected "openai", "anthropic" or "azure", got "bedrock"',
     `9: upstreams[3].modles: there is no "modles" here; expected ${FIELDS}`,
-    '10: there is no "upstream" here; expected upstreams, tags',
+    '10: there is no "upstream" here; expected upstreams, tags, webhooks',
   ]);
 });
 
@@ -152,7 +152,55 @@ test("tags of a file are read, and a wrong one is named with its line", () => {
   expect(parseUpstreams(`${upstreams}tags:`, env, false).tags).toEqual([]);
   expect(said(`${upstreams}tags:\n  - research\n  - a b\n  - [x]`)).toBe(
     'Invalid config: line 4: tags[1]: expected 1 to 64 letters, digits and _ . -, got "a b"; ' +
-      "line 5: tags[2]: expected 1 to 64 letters, digits and _ . -, got undefined",
+      "line 5: tags[2]: expected 1 to 64 letters, digits and _ . -, got an array",
   );
   expect(said(`${upstreams}tags: research`)).toContain("tags: expected a list of names");
+});
+
+test("webhooks of a file have their secrets, and addresses that are secret, from the environment", () => {
+  const secret = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
+  const slack = "https://hooks.slack.com/services/T/B/X";
+  const text = `
+webhooks:
+  - { name: ops, url: "https://example.com/alerts", secret_env: OPS_SECRET }
+  - { name: chat, url_env: SLACK_URL, format: slack }
+  - { name: near, url: "http://10.0.0.1/", secret_env: OPS_SECRET, allow_private: true }
+`;
+  const read = parseWebhooks(text, { OPS_SECRET: secret, SLACK_URL: slack });
+  const base = { format: "json", allowPrivate: false, secret };
+  expect(read).toEqual([
+    { ...base, name: "ops", url: "https://example.com/alerts" },
+    { ...base, name: "chat", url: slack, format: "slack", secret: "" },
+    { ...base, name: "near", url: "http://10.0.0.1/", allowPrivate: true },
+  ]);
+  const all = `${text}upstreams: [{ url: https://api.openai.com/v1 }]`;
+  const file = parseUpstreams(all, { ...env, OPS_SECRET: secret, SLACK_URL: slack }, false);
+  expect(file.webhooks).toEqual(read);
+});
+
+test("each webhook that is wrong is named with its line", () => {
+  const entries = [
+    '{ name: a, url: "http://example.com", secret_env: TEAM_KEY }',
+    '{ name: b, url: "https://example.com", secret_env: TEAM_KEY }',
+    '{ name: c, url: "https://example.com" }',
+    '{ name: d, url: "https://example.com", secret_env: NOT_SET }',
+    "{ name: e, format: slack }",
+    '{ name: f, url: "https://example.com", format: slack }',
+    '{ name: f, url: "https://example.com", format: slack }',
+    '{ name: g, url: "https://example.com", secret: whsec_1 }',
+    "https://example.com",
+  ];
+  const text = `upstreams: [{ url: https://api.openai.com/v1 }]\nwebhooks:\n${entries.map((entry) => `  - ${entry}\n`).join("")}`;
+  expect(said(text).split("; line ")).toMatchInlineSnapshot(`
+    [
+      "Invalid config: line 3: webhooks[0]: expected https, got "http:"; http is for private addresses that are allowed",
+      "4: webhooks[1]: expected TEAM_KEY to hold whsec_ and 24 to 64 bytes in base64",
+      "5: webhooks[2]: expected secret_env with the name of a variable, got undefined",
+      "6: webhooks[3]: the variable NOT_SET is not set",
+      "7: webhooks[4]: expected url, or url_env with the name of a variable",
+      "9: webhooks[6]: "f" is given twice",
+      "10: webhooks[7]: there is no "secret" here; expected name, url, url_env, secret_env, format, allow_private",
+      "11: webhooks[8]: expected an object like { name, url, url_env, secret_env, format, allow_private }, got "https://example.com"",
+    ]
+  `);
 });

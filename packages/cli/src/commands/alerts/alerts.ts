@@ -3,11 +3,13 @@
 import { once } from "node:events";
 import type { JsonValue } from "@zae-limiter/limiter/domain/json.ts";
 import type { StoredAlert } from "@zae-limiter/limiter/records/alerts/alert-item.ts";
+import type { SignedWebhook } from "@zae-limiter/limiter/records/alerts/webhooks.ts";
 import { type Call, type Group, leaf } from "../../frame/command.ts";
 import { EXIT } from "../../frame/exit-codes.ts";
 import { interruptible } from "../../terminal/interruption.ts";
 import { shownAmount, wholeNumber } from "../../terminal/numbers.ts";
 import { table } from "../../terminal/table.ts";
+import { readOrSay } from "../gateway/gateway-upstreams.ts";
 
 const ALERT_SHAPE = {
   id: "text",
@@ -74,6 +76,7 @@ const list = leaf<ListOptions>({
 
 interface RunOptions {
   readonly once?: boolean;
+  readonly config?: string;
 }
 
 const run = leaf<RunOptions>({
@@ -83,8 +86,14 @@ const run = leaf<RunOptions>({
     "A gateway does that itself. Any number of senders may run: each alert is delivered at least " +
     "once to each webhook, always with the same id, and is given up after a day.",
   store: "change",
-  options: [{ flags: "--once", text: "delivers what is due now, and ends" }],
-  examples: ["alerts run --name my-app", "alerts run --once"],
+  options: [
+    { flags: "--once", text: "delivers what is due now, and ends" },
+    {
+      flags: "--config <file>",
+      text: "a gateway's file, whose webhooks count besides stored ones",
+    },
+  ],
+  examples: ["alerts run --name my-app", "alerts run --once --config upstreams.yaml"],
   json: "object",
   run: (call) => interruptible(call.terminal, (signal) => deliver(call, signal)),
 });
@@ -97,12 +106,14 @@ export const alerts: Group = {
 
 async function deliver(call: Call<RunOptions>, signal: AbortSignal) {
   const { terminal, json, note } = call;
+  const webhooks = await webhooksOf(call);
   const repository = await call.open("change");
   const command = call.hint("alerts", "webhook", "set", "<name>", "<url>");
   const { AlertSender } = await import("@zae-limiter/gateway/alerts/sender.ts");
   const tell = (text: string) => terminal.out(`${json ? JSON.stringify({ text }) : text}\n`);
-  const sender = new AlertSender(repository, { tell });
-  if ((await repository.webhooks.list()).length === 0) note(`There is no webhook yet: ${command}`);
+  const sender = new AlertSender(repository, { tell, webhooks });
+  const isSilent = webhooks.length === 0 && (await repository.webhooks.list()).length === 0;
+  if (isSilent) note(`There is no webhook yet: ${command}`);
   if (call.options.once === true) {
     await sender.deliver();
     return { code: EXIT.ok };
@@ -111,6 +122,15 @@ async function deliver(call: Call<RunOptions>, signal: AbortSignal) {
   if (!signal.aborted) await once(signal, "abort");
   await sender.stop();
   return { code: EXIT.ok };
+}
+
+/** Returns the webhooks of the file that the options name. */
+async function webhooksOf(call: Call<RunOptions>): Promise<readonly SignedWebhook[]> {
+  const { config } = call.options;
+  if (config === undefined) return [];
+  const { parseWebhooks } = await import("@zae-limiter/gateway/upstreams-file.ts");
+  const read = (text: string) => parseWebhooks(text, call.terminal.env);
+  return readOrSay(config, call, "nothing was delivered", read);
 }
 
 function alertRow(alert: StoredAlert): string[] {

@@ -22,7 +22,7 @@ export async function configOf(call: Call<UpstreamOptions>): Promise<GatewayFile
   if (config === undefined && upstream !== undefined) {
     const { checkUpstream } = await import("@zae-limiter/gateway/upstreams.ts");
     const given = keyless ? { url: upstream, key: "none" } : { url: upstream };
-    return { upstreams: [checkUpstream(given, terminal.env, open)], tags: [] };
+    return { upstreams: [checkUpstream(given, terminal.env, open)], tags: [], webhooks: [] };
   }
   if (config === undefined || upstream !== undefined) {
     throw new UsageError("expected --upstream or --config, and not both");
@@ -33,23 +33,31 @@ export async function configOf(call: Call<UpstreamOptions>): Promise<GatewayFile
   return readConfig(config, call);
 }
 
-async function readConfig(
+async function readConfig(file: string, call: Call<UpstreamOptions>): Promise<GatewayFile> {
+  const { options, terminal } = call;
+  const { parseUpstreams } = await import("@zae-limiter/gateway/upstreams-file.ts");
+  const isOpen = options.open === true;
+  const read = (text: string) => parseUpstreams(text, terminal.env, isOpen);
+  return readOrSay(file, call, "the gateway did not start", read);
+}
+
+/** Reads the file of a gateway, or says in a line each what is wrong in it. */
+export async function readOrSay<T>(
   file: string,
-  { options, json, note, terminal }: Call<UpstreamOptions>,
-): Promise<GatewayFile> {
-  const text = textOf(file);
-  const { InvalidUpstreamsError, parseUpstreams } = await import(
-    "@zae-limiter/gateway/upstreams-file.ts"
-  );
+  { json, note }: Pick<Call<unknown>, "json" | "note">,
+  outcome: string,
+  read: (text: string) => T,
+): Promise<T> {
+  const { InvalidUpstreamsError } = await import("@zae-limiter/gateway/upstreams-file.ts");
   try {
-    return parseUpstreams(text, terminal.env, options.open === true);
+    return read(textOf(file));
   } catch (error) {
     if (!(error instanceof InvalidUpstreamsError)) throw error;
     const lines = error.problems.map((problem) => problemLine(file, problem));
     if (json) throw new CommandFailure(lines.join("; "));
     for (const line of lines) note(line);
     const count = counted(lines.length, "problem");
-    throw new CommandFailure(`${file} has ${count}; the gateway did not start`);
+    throw new CommandFailure(`${file} has ${count}; ${outcome}`);
   }
 }
 

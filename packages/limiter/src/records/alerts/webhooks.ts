@@ -72,7 +72,7 @@ export class WebhookRecords {
     spec: WebhookSpec,
     options: WebhookOptions = {},
   ): Promise<{ readonly secret: string }> {
-    const { url, format, allowPrivate } = checkWebhook(checkName(name), spec);
+    const { url, format, allowPrivate } = checkWebhook(checkWebhookName(name), spec);
     const principal = checkOptions(options);
     const secret = `whsec_${Buffer.from(randomBytes(systemRandom, SECRET_BYTES)).toString("base64")}`;
     const { namespaceId } = this.#context;
@@ -100,7 +100,7 @@ export class WebhookRecords {
 
   /** Removes a webhook; returns whether there was one. */
   async delete(name: string, options: WebhookOptions = {}): Promise<boolean> {
-    const key = webhookKey(this.#context.namespaceId, checkName(name));
+    const key = webhookKey(this.#context.namespaceId, checkWebhookName(name));
     const principal = checkOptions(options);
     const { store } = this.#context;
     if ((await store.get(key, { consistent: true })) === undefined) return false;
@@ -170,7 +170,8 @@ export function checkWebhook(name: string, spec: WebhookSpec): Required<WebhookS
   return { url, format, allowPrivate };
 }
 
-function checkName(name: string): string {
+/** Checks the name of a webhook. */
+export function checkWebhookName(name: string): string {
   if (typeof name === "string" && NAME.test(name)) return name;
   const reason = `expected 1 to 64 letters, digits and _ . -, got ${show(name)}`;
   throw new ValidationError("name", name, reason);

@@ -1,8 +1,12 @@
 /** The commands `alerts` and `alerts webhook`. */
 
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { temporaryFolder } from "@zae-limiter/test-support/temporary-folder.ts";
 import { describe, expect, test } from "vitest";
 import { temporaryStore } from "../../temporary.ts";
 
+const directory = temporaryFolder();
 const store = temporaryStore();
 const LIMIT = "usd:$10/month UTC alerts 50,80";
 
@@ -61,5 +65,19 @@ describe("alerts", () => {
     const { code, err } = await run("alerts", "run", "--once");
     expect(code).toBe(0);
     expect(err).toContain("There is no webhook yet: ");
+  });
+
+  test("a sender takes webhooks from the file of a gateway, and says what is wrong in it", async () => {
+    const { run } = store.namespace();
+    await run("system", "set-limits", "-l", "rpm:1");
+    const file = join(directory, "gateway.yaml");
+    writeFileSync(file, "webhooks:\n  - { name: chat, url_env: CHAT_URL, format: slack }\n");
+    const wrong = await run("alerts", "run", "--once", "--config", file);
+    expect(wrong).toMatchObject({ code: 1 });
+    expect(wrong.err).toContain(`${file}:2:5: webhooks[0]: the variable CHAT_URL is not set`);
+    expect(wrong.err).toContain("has 1 problem; nothing was delivered");
+    writeFileSync(file, "webhooks: [{ name: c, url: 'https://chat.test/', format: slack }]");
+    const { code, err } = await run("alerts", "run", "--once", "--config", file);
+    expect({ code, err }).toEqual({ code: 0, err: "" });
   });
 });

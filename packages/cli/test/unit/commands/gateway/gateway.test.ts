@@ -128,7 +128,7 @@ describe("the file of upstreams", () => {
     const lines = [
       `${file}:2:5: upstreams[0].url: expected a URL like https://api.openai.com/v1, got "nonsense"`,
       `${file}:3:5: upstreams[0].models: expected a list of names of models, and of beginnings like "gpt-", got 7`,
-      `${file}:4:1: there is no "more" here; expected upstreams`,
+      `${file}:4:1: there is no "more" here; expected upstreams, tags, webhooks`,
     ];
     expect(await run("gateway", "--config", file)).toMatchObject({
       code: 1,
