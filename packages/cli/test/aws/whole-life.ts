@@ -41,7 +41,7 @@ export async function wholeLife(account: Account): Promise<void> {
     await ok("deploy", "--yes");
     expect(JSON.parse(await ok("status", "--json"))).toMatchObject({ table_status: "ACTIVE" });
     const file = join(account.folder, "limits.yaml");
-    writeFileSync(file, "namespace: default\nsystem: { limits: { rpm: { capacity: 1000 } } }\n");
+    writeFileSync(file, "namespace: default\nsystem: { limits: { rph: { capacity: 1000 } } }\n");
     await ok("limits", "apply", "-f", file);
     await ok("limits", "diff", "-f", file);
     await ok("entity", "create", "org");
@@ -65,7 +65,7 @@ async function useIt({ index, name, region, endpoint }: Account): Promise<void> 
     ...(endpoint === undefined ? {} : { endpoint }),
   });
   try {
-    const call = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 1 } };
+    const call = { entityId: "key-1", resource: "gpt-4", consume: { rph: 1 } };
     for (let at = 1; at < CALLS; at += 1) await limiter.run(call, async () => undefined);
     const lease = await limiter.acquire(call);
     const ofParent = lease.statuses.filter(({ entityId }) => entityId === "org");
@@ -80,8 +80,8 @@ async function usageArrives(ok: (...args: string[]) => Promise<string>): Promise
   const deadline = Date.now() + USAGE_TIMEOUT_MS;
   for (;;) {
     const summary = await ok("usage", "summary", "-e", "key-1", "-w", "hourly", "--json");
-    const { total } = JSON.parse(summary) as { total: { rpm?: number } };
-    if (total.rpm === CALLS) return;
+    const { total } = JSON.parse(summary) as { total: { rph?: number } };
+    if (total.rph === CALLS) return;
     expect(Date.now(), `usage is ${summary}`).toBeLessThan(deadline);
     await pause(POLL_MS);
   }

@@ -33,8 +33,7 @@ describeStores("the dashboard", (store) => {
     lease.adjust({ tpm: 900 });
     await lease.commit();
     const browser = new Browser(repository);
-    let overview = await browser.ok("overview");
-    while (!overview.complete) overview = await browser.ok("overview");
+    const overview = await browser.overview();
     expect(overview).toMatchObject({ buckets: 4, emptyCount: 2, debtCount: 1, scarceCount: 1 });
     expect(overview.empty).toMatchObject([
       { entityId: "debt", resource: "claude", limitName: "tpm", available: -400, capacity: 1000 },
@@ -220,7 +219,7 @@ describeStores("the dashboard", (store) => {
       await limiter.acquire({ ...call, entityId: id });
     }
     const resources = async () => {
-      const { busiest } = await new Browser(repository).ok("overview");
+      const { busiest } = await new Browser(repository).overview();
       return busiest[0].resources;
     };
     // All three levels have the same 60.
@@ -257,7 +256,7 @@ describeStores("the dashboard", (store) => {
       { entityId: "org", state: "enforced", balances: [{ limitName: "rpm", available: 0 }] },
     ]);
     // The calls of the team are part of those of its org.
-    const overview = await browser.ok("overview");
+    const overview = await browser.overview();
     const [rpm] = overview.busiest.filter(
       (each: { limitName: string }) => each.limitName === "rpm",
     );
@@ -281,7 +280,7 @@ describeStores("the dashboard", (store) => {
     expect(limits.resources).toMatchObject([{ resource: "gpt-5", limits: [], state: "disabled" }]);
     const own = await browser.ok("entity-limits?resource=gpt-4");
     expect(own.limits).toMatchObject([{ entityId: "team", state: "disabled" }]);
-    const seen = await new Browser(repository).ok("overview");
+    const seen = await new Browser(repository).overview();
     expect(seen).toMatchObject({ disabledCount: 3, bypassCount: 1 });
   });
 

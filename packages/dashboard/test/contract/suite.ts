@@ -35,6 +35,12 @@ export class Browser {
     return body;
   }
 
+  /** Asks until the numbers hold all buckets, as the page does. */
+  async overview(): Promise<Answer["body"]> {
+    const overview = await this.ok("overview");
+    return overview.complete ? overview : this.overview();
+  }
+
   async post(path: string, body: unknown, headers: Record<string, string> = {}): Promise<Answer> {
     return answerOf(await this.handler(change(path, body, headers)));
   }

@@ -22,12 +22,15 @@ const SLACK_MS = 3000;
 
 type Outcome = "done" | "nothing written" | "unknown";
 
-/** Every fault again and again, in an order that repeats nothing soon. */
+/** Deals each fault once, in an order of the seed, and then again in another. */
 function lots(seed: number): () => Fault {
   let state = seed;
+  let deck: Fault[] = [];
   return () => {
+    if (deck.length === 0) deck = [...FAULTS];
     state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
-    return FAULTS[Math.floor((state / 2_147_483_648) * FAULTS.length)] as Fault;
+    const [fault] = deck.splice(Math.floor((state / 2_147_483_648) * deck.length), 1);
+    return fault as Fault;
   };
 }
 

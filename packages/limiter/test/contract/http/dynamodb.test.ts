@@ -85,7 +85,7 @@ describeEngine("dynoxide", "rateLimit", ({ endpoint }) => {
       const namespace = newName();
       const admin = stage.keep(await Repository.open(`dynamodb://${table}`, options));
       await admin.namespaces.register(namespace);
-      const limiter = stage.keep(await open(namespace, { timeoutMs: 300 }, proxy.endpoint));
+      const limiter = stage.keep(await open(namespace, { timeoutMs: 2000 }, proxy.endpoint));
       const events: HttpEvent[] = [];
       const told = (event: HttpEvent) => events.push(event);
       const [blocking, allowing] = [
