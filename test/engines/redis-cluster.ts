@@ -75,11 +75,15 @@ export class RedisCluster {
     await until(isUp);
   }
 
-  /** Lets the replica take over from the first primary. */
+  /** Lets the replica take over from the first primary, or that one from it. */
   async failOver(): Promise<void> {
-    const replica = this.#nodes[PRIMARIES] as Node;
+    const says = async ({ admin }: Node, what: RegExp) =>
+      what.test(await admin.info("replication"));
+    const last = this.#nodes[PRIMARIES] as Node;
+    const replica = (await says(last, /role:master/)) ? this.#first : last;
+    await until(() => says(replica, /master_link_status:up/));
     await replica.admin.call("CLUSTER", "FAILOVER");
-    await until(async () => /role:master/.test(await replica.admin.info("replication")));
+    await until(() => says(replica, /role:master/));
   }
 
   /** Forgets the scripts of all nodes. */

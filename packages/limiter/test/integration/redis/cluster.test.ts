@@ -2,9 +2,10 @@
 
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { RateLimiterUnavailable } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import type { DynamoOptions } from "@zae-limiter/limiter/repository/options.ts";
 import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { redis } from "@zae-limiter/limiter/repository/stores/redis-client.ts";
-import { addressClient } from "@zae-limiter/limiter/storage/redis/clients.ts";
+import { addressClient, ownClient } from "@zae-limiter/limiter/storage/redis/clients.ts";
 import { RedisConnection } from "@zae-limiter/limiter/storage/redis/connection.ts";
 import { RedisItemTable } from "@zae-limiter/limiter/storage/redis/item-table.ts";
 import { fetchedRedis } from "@zae-limiter/test-engines/fetched-redis.ts";
@@ -15,12 +16,14 @@ import { NIGHTLY_ONLY } from "@zae-limiter/test-support/effort.ts";
 import { itemStoreContract } from "@zae-limiter/test-support/item-store-contract.ts";
 import { failureOf } from "@zae-limiter/test-support/outcomes.ts";
 import { newPrefix } from "@zae-limiter/test-support/redis-prefix.ts";
+import { newName } from "@zae-limiter/test-support/stores.ts";
 import { describeUnless } from "@zae-limiter/test-support/unless.ts";
 import { limiterContract } from "@zae-limiter/testing/limiter-contract/contract.ts";
 import { Cluster } from "ioredis";
 import { createCluster } from "redis";
 import * as vitest from "vitest";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { Faults, faultyTable } from "../../contract/limiter/faults.ts";
 import { openRedis } from "../../contract/limiter/limiter-stores.ts";
 import { decisionTests } from "../remote/decisions.ts";
 import { processTests } from "../remote/processes.ts";
@@ -148,22 +151,31 @@ describeUnless(NIGHTLY_ONLY).each(["valkey", "redis"])("a cluster of %s", (kind)
     },
   );
 
+  const moves = (key: string) => cluster.moveSlotOf(key, async () => undefined);
+  const failsOver = () => cluster.failOver();
+  const rate = { limits: ["n:1000000/day"], consume: { n: 1 } };
+  const slots = { limits: ["n:1000000/month", "held:4 concurrent"], consume: { n: 1, held: 1 } };
+
   it.each([
-    ["a slot is moved", (key: string) => cluster.moveSlotOf(key, async () => undefined)],
-    ["a replica takes over", () => cluster.failOver()],
-  ] as const)("while %s, calls are exact, and every client goes on", async (what, act) => {
-    const namespace = what.replaceAll(" ", "-");
+    ["a slot of the cluster is moved, rates", moves, rate],
+    ["a slot of the cluster is moved, quotas and slots of calls", moves, slots],
+    ["a replica takes over, rates", failsOver, rate],
+    ["a replica takes over, quotas and slots of calls", failsOver, slots],
+  ] as const)("while %s are exact, and every client goes on", async (_, act, each) => {
+    const namespace = newName();
     const clients = [await open("ioredis", namespace), await open("node-redis", namespace)];
     const [{ repo }] = clients as [(typeof clients)[number]];
-    await repo.limits.setSystem(["n:1000000/day"]);
+    await repo.limits.setSystem([...each.limits]);
+    const call = { ...CALL, consume: each.consume, maxWaitSeconds: 20 };
     let [granted, unknown, isOver] = [0, 0, false];
     const failures: unknown[] = [];
     const load = clients.flatMap(({ limiter }) =>
       [1, 2, 3].map(async () => {
         while (!isOver) {
           try {
-            await limiter.acquire(CALL);
+            const lease = await limiter.acquire(call);
             granted += 1;
+            await lease.commit();
           } catch (error) {
             failures.push(error);
             if (!(error as RateLimiterUnavailable).nothingWritten) unknown += 1;
@@ -171,18 +183,41 @@ describeUnless(NIGHTLY_ONLY).each(["valkey", "redis"])("a cluster of %s", (kind)
         }
       }),
     );
-    await expect.poll(() => granted, SOON_POLL).toBeGreaterThan(200);
-    await act(`{${repo.namespaceId}}`);
-    const before = granted;
-    await expect.poll(() => granted, SOON_POLL).toBeGreaterThan(before + 200);
-    isOver = true;
-    await Promise.all(load);
+    try {
+      await expect.poll(() => granted, SOON_POLL).toBeGreaterThan(200);
+      await act(`{${repo.namespaceId}}`);
+      const before = granted;
+      await expect.poll(() => granted, SOON_POLL).toBeGreaterThan(before + 200);
+    } finally {
+      isOver = true;
+      await Promise.all(load);
+    }
     for (const failure of failures) expect(failure).toBeInstanceOf(RateLimiterUnavailable);
-    for (const { limiter } of clients) await limiter.acquire(CALL);
-    const [state] = await repo.buckets.list("key");
+    const free = async () => {
+      const states = await repo.buckets.list("key");
+      return states.find(({ limitName }) => limitName === "held")?.tokens ?? 4;
+    };
+    await expect.poll(free, SOON_POLL).toBe(4);
+    for (const { limiter } of clients) await (await limiter.acquire(call)).commit();
+    const states = await repo.buckets.list("key");
+    const consumed = states.find(({ limitName }) => limitName === "n")?.totalConsumed;
     // A failover may forget what the replica had not received; a manual one waits for it.
-    expect(state?.totalConsumed).toBeGreaterThanOrEqual(granted + 2);
-    expect(state?.totalConsumed).toBeLessThanOrEqual(granted + 2 + unknown);
+    expect(consumed).toBeGreaterThanOrEqual(granted + 2);
+    expect(consumed).toBeLessThanOrEqual(granted + 2 + unknown);
+  });
+
+  describe("the limiter", () => {
+    const openPlace = async () => {
+      const made = new Cluster(cluster.ports.map((port) => ({ host: "127.0.0.1", port })));
+      const connection = new RedisConnection(ownClient(made), AT);
+      made.disconnect();
+      // Every repository is closed after its test, and the connection is that of all.
+      const table = faultyTable(new RedisItemTable(connection), new Faults());
+      const open = ({ maxAttempts: _, ...options }: DynamoOptions) =>
+        Repository.over(table, options);
+      return { open, close: () => connection.close() };
+    };
+    limiterContract(vitest, "a cluster", openPlace, { slots: true });
   });
 
   it("clients share slots, whose records of processes are on another node", async () => {
