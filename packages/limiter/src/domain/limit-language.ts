@@ -147,7 +147,8 @@ function readCount({ text, name }: LimitText, part: string, amount: string): num
   const value = Number(digits?.replaceAll("_", "")) * (AMOUNT_FACTORS.get(suffix) ?? 1);
   const problem = amountProblem(value);
   if (problem === undefined) return value;
-  const reason = `the ${part} ${problem}, got ${show(amount)} in ${show(text)}`;
+  const words = amount.includes(" ") ? ", and after it come only concurrent, soft and alerts" : "";
+  const reason = `the ${part} ${problem}${words}, got ${show(amount)} in ${show(text)}`;
   throw new ValidationError("limit", text, reason);
 }
 

@@ -42,8 +42,9 @@ export function readPeriod(text: string): ReadPeriod {
   if (unit === "m") return { problem: "m may be a minute or a month: which? Write min or month" };
   const unitSeconds = SECONDS_OF_WORD.get(unit);
   if (count === undefined || unitSeconds === undefined) {
-    const expected = "sec, min, hour or day, with an optional count before it (10sec)";
-    return { problem: `the period must be ${expected}, got ${show(text)}` };
+    const rates = "sec, min, hour or day, with an optional count before it (10sec)";
+    const quotas = "week, month, quarter, year, session:5hour or cron(…)";
+    return { problem: `the period must be ${rates}, or of a quota ${quotas}, got ${show(text)}` };
   }
   const seconds = unitSeconds * Number(count === "" ? 1 : count);
   return seconds > 0 ? { seconds } : { problem: `the period must be positive, got ${show(text)}` };
