@@ -219,7 +219,7 @@ describe("mini-language", () => {
     ["rpm:100:", "burst must be a whole number"],
     ["rpm:100/fortnight", "period must be sec, min, hour or day"],
     ["rpm:100/fortnight", "or of a quota week, month, quarter, year, session:5hour or cron(…)"],
-    ["x:5 concurent", "and after it come only concurrent, soft and alerts, got \"5 concurent\""],
+    ["x:5 concurent", 'and after it come only concurrent, soft and alerts, got "5 concurent"'],
     ["rpm:100/MIN", "period must be sec, min, hour or day"],
     ["rpm:100/m", "m may be a minute or a month: which? Write min or month"],
     ["rpm:100/5m", "m may be a minute or a month: which? Write min or month"],
