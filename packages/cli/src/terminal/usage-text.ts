@@ -60,7 +60,9 @@ export function usageTable(
       snapshot.resource,
       snapshot.entityId,
       withThousands(snapshot.totalEvents),
-      countersText(snapshot.counters, snapshot.overdrawn),
+      [countersText(snapshot.counters, snapshot.overdrawn), peaksText(snapshot.peaks)]
+        .filter((text) => text !== "")
+        .join(", "),
     ]),
     paint,
   );
@@ -78,6 +80,14 @@ export function countersText(
       const debt = times === undefined ? "" : ` (overdrawn ${withThousands(times)}x)`;
       return `${name}=${shownAmount(name, counters[name] ?? 0)}${debt}`;
     })
+    .join(", ");
+}
+
+/** Returns `parallel=17 at once`: slots are held, and not consumed. */
+function peaksText(peaks: UsageSnapshot["peaks"] = {}): string {
+  return Object.keys(peaks)
+    .sort()
+    .map((name) => `${name}=${withThousands(peaks[name] ?? 0)} at once`)
     .join(", ");
 }
 

@@ -52,6 +52,7 @@ const SNAPSHOT_SHAPE = {
   total_events: "number",
   counters: "object",
   "overdrawn?": "object",
+  "peaks?": "object",
 } as const;
 
 interface ListOptions extends QueryOptions {

@@ -10,7 +10,8 @@ import type { Bucket } from "./bucket.ts";
 import { seenPeriodAt } from "./bucket-periods.ts";
 import type { BucketId, BucketTable } from "./bucket-table.ts";
 import { resourcesIn } from "./embedded-transfer.ts";
-import { consumedAt, refilledAtMs } from "./limit-numbers.ts";
+import { refilledAtMs } from "./limit-numbers.ts";
+import { totalAt } from "./slot-peaks.ts";
 
 export class BucketLists {
   readonly #table: BucketTable;
@@ -64,7 +65,7 @@ function statesOf({ entityId, resource }: BucketId, bucket: Bucket, nowMs: numbe
       refillMilli,
       periodMs,
       balanceMilli: bucket.balanceMilli(at, nowMs),
-      consumedMilli: consumedAt(numbers, at),
+      consumedMilli: totalAt(numbers, at, rate),
       refilledAtMs: refilledAtMs(numbers, at),
       ...defined({ holders: holdersOf(rare.slots, limitName) }),
       ...(hasPeriods(rate)

@@ -26,7 +26,6 @@ import {
   addTokens,
   changeRate,
   consumeAt,
-  consumedAt,
   copyLimit,
   countAt,
   countLateAt,
@@ -45,6 +44,7 @@ import {
   uncountedAt,
 } from "./limit-numbers.ts";
 import type { Terms } from "./ordinary-call.ts";
+import { beginPeaks, peaksOf, seePeakAt, totalAt } from "./slot-peaks.ts";
 import type { PendingUsage } from "./usage-book.ts";
 import { hourOf, hourStartMs } from "./usage-hour.ts";
 
@@ -254,7 +254,7 @@ export class Bucket {
     const level = { tokensMilli: heldMilli, refilledAtMs: nowMs, remainder: 0 };
     const isLess = kindOf(rate) === "rate" && heldMilli < rate.capacityMilli;
     if (isLess) setLevelAt(numbers, at, level);
-    countAt(numbers, at, consumedAt(this.numbers, from));
+    countAt(numbers, at, totalAt(this.numbers, from, this.build.rates[from] as Rate));
   }
 
   /** Returns the limits that wait for their period to end, once the bucket has other limits. */
@@ -313,14 +313,13 @@ export class Bucket {
   #moveSlots(at: number, amount: number, nowMs: number, entry: string | undefined): void {
     const { numbers, build } = this;
     const rate = build.rates[at] as Rate;
-    const moved =
-      entry === undefined
-        ? undefined
-        : movedSlots(this.rare.slots, build.names[at] as string, entry, amount);
+    if (entry === undefined) return;
+    const moved = movedSlots(this.rare.slots, build.names[at] as string, entry, amount);
     if (moved === undefined) return;
     this.keep({ slots: moved });
     if (amount < 0) refundAt(numbers, at, rate, -amount);
     else consumeAt(numbers, at, rate, heldAt(numbers, at, rate, nowMs), amount, nowMs);
+    seePeakAt(numbers, at, rate);
   }
 
   /** Gives back the slots of an entry whose holder is dead. */
@@ -361,7 +360,7 @@ export class Bucket {
       return Number(milli) === 0 ? [] : [[name, milli] as const];
     });
     if (amountsMilli.length === 0 && events === 0) return undefined;
-    return { atMs: hourStartMs(this.usageHour), amountsMilli, events };
+    return { atMs: hourStartMs(this.usageHour), amountsMilli, events, ...peaksOf(build, numbers) };
   }
 
   /** Returns all that is to be counted before the row goes; `undefined` when nothing is. */
@@ -378,6 +377,7 @@ export class Bucket {
     this.build.names.forEach((_, at) => {
       markCountedAt(this.numbers, at);
     });
+    beginPeaks(this.build, this.numbers);
     this.usageHour = hour;
     this.events = 0;
   }

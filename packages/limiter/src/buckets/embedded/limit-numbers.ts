@@ -50,9 +50,9 @@ const REFILLED_AT = 1;
 const REMAINDER = 2;
 /** Nothing accrues in a period, so it has no remainder: its end is in that place. */
 const END = REMAINDER;
-const CONSUMED = 3;
+export const CONSUMED = 3;
 /** The part of the consumption that is in the snapshots of usage. */
-const COUNTED = 4;
+export const COUNTED = 4;
 /** Places of the numbers of a period: granted, left at the last reset, consumed for late leases. */
 const GRANTED = 0;
 const LEFT = 1;

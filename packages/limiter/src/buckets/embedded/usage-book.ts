@@ -17,6 +17,7 @@ import {
   usageCounters,
   usageKey,
   usageOverdrawn,
+  usagePeaks,
   usageWindow,
 } from "../../records/usage/usage-item.ts";
 import type { Item, Key } from "../../storage/item.ts";
@@ -34,6 +35,8 @@ export interface PendingUsage {
   readonly events: number;
   /** Acquires that left a soft limit below zero, by the name of the limit. */
   readonly overdrawn?: ReadonlyMap<string, number>;
+  /** The most slots that were held at once, by the name of the limit. */
+  readonly peaks?: ReadonlyMap<string, number>;
   /** The periods of limits that were closed; each leaves a statement. */
   readonly closed?: readonly ClosedPeriod[];
 }
@@ -60,6 +63,7 @@ export interface UsageBounds {
 
 /** Windows whose entities are known by name; of others they are counted again. */
 const WINDOWS_MAX = 256;
+const NO_PEAKS: ReadonlyMap<string, number> = new Map();
 
 interface SnapshotPlace {
   readonly subject: UsageSubject;
@@ -169,6 +173,7 @@ class UsageBook {
       amountsMilli: counters.map(([name, tokens]) => [name, Math.round(tokens * 1000)]),
       events: decodeUsage(item)?.totalEvents ?? 0,
       overdrawn: usageOverdrawn(item),
+      peaks: usagePeaks(item),
     });
     return true;
   }
@@ -192,10 +197,13 @@ class UsageBook {
 
   #write({ subject, type, startMs }: SnapshotPlace, usage: PendingUsage): void {
     const { retentionDays } = this.#bounds;
-    this.#items.update(
-      usageKey(subject, type, startMs),
-      usageChange(subject, type, startMs, usage, retentionDays),
-    );
+    const key = usageKey(subject, type, startMs);
+    const { peaks = NO_PEAKS } = usage;
+    // A peak is the largest one, and nothing to be added up.
+    const known = peaks.size === 0 ? NO_PEAKS : usagePeaks(this.#items.read(key));
+    const higher = [...peaks].filter(([name, peak]) => peak > (known.get(name) ?? 0));
+    const addition = { ...usage, peaks: new Map(higher) };
+    this.#items.update(key, usageChange(subject, type, startMs, addition, retentionDays));
   }
 }
 

@@ -49,6 +49,8 @@ export interface UsageSnapshot {
   readonly totalEvents: number;
   /** Per soft limit, how many writes consumed from it and left it below zero; absent: none did. */
   readonly overdrawn?: Readonly<Record<string, number>>;
+  /** Per limit of slots, the most that were held at once in the window; absent: it has none. */
+  readonly peaks?: Readonly<Record<string, number>>;
 }
 
 /** Amounts that are added to a snapshot. */
@@ -57,6 +59,8 @@ export interface UsageAddition {
   readonly events: number;
   /** Number of writes that left a soft limit below zero, by its name. */
   readonly overdrawn?: ReadonlyMap<string, number>;
+  /** The most slots that were held at once, by the name of the limit; they replace what was. */
+  readonly peaks?: ReadonlyMap<string, number>;
 }
 
 /** Which snapshot: the window is the one of its type that holds `atMs`. */
@@ -87,6 +91,8 @@ const ESCAPE = "#";
 const MARK = "@";
 /** Ends the name of a counter of writes that left a soft limit below zero, as in Python. */
 const OVERDRAWN_SUFFIX = "#od";
+/** Ends the name of the most slots that were held at once: a text, like a mark. */
+const PEAK_SUFFIX = "#pk";
 
 /** Returns the place of the snapshots of one window of a resource, in GSI2. */
 export function usageWindow(
@@ -115,7 +121,7 @@ export function usageChange(
   subject: UsageSubject,
   type: WindowType,
   atMs: number,
-  { amountsMilli, events, overdrawn = new Map() }: UsageAddition,
+  { amountsMilli, events, overdrawn = new Map(), peaks = new Map() }: UsageAddition,
   retentionDays: number,
 ): Change {
   const { namespaceId, entityId, resource } = subject;
@@ -124,6 +130,8 @@ export function usageChange(
   for (const [name, milli] of amountsMilli) add[counterAttribute(name)] = inTokens(milli);
   for (const [name, count] of overdrawn) add[counterAttribute(name) + OVERDRAWN_SUFFIX] = count;
   add[EVENTS] = events;
+  const highest: Record<string, string> = {};
+  for (const [name, peak] of peaks) highest[counterAttribute(name) + PEAK_SUFFIX] = String(peak);
   return {
     set: {
       entity_id: entityId,
@@ -134,6 +142,7 @@ export function usageChange(
       GSI2PK: resourcePartition(namespaceId, resource),
       GSI2SK: `${USAGE_INDEX_PREFIX}${type}#${start}#${entityId}`,
       ...inNamespace(namespaceId, entityPartition(namespaceId, entityId)),
+      ...highest,
     },
     add,
   };
@@ -171,6 +180,17 @@ export function usageOverdrawn(item: Item): Map<string, number> {
   return overdrawn;
 }
 
+/** Returns the most slots that were held at once, by the name of the limit. */
+export function usagePeaks(item: Item | undefined): Map<string, number> {
+  const peaks = new Map<string, number>();
+  for (const name of Object.keys(item ?? {})) {
+    if (!name.endsWith(PEAK_SUFFIX)) continue;
+    const peak = Number(textAt(item, name));
+    if (Number.isSafeInteger(peak)) peaks.set(limitOf(name.slice(0, -PEAK_SUFFIX.length)), peak);
+  }
+  return peaks;
+}
+
 function limitOf(attribute: string): string {
   return attribute.startsWith(ESCAPE) ? attribute.slice(ESCAPE.length) : attribute;
 }
@@ -193,6 +213,7 @@ export function decodeUsage(item: Item): UsageSnapshot | undefined {
   const windowType = textAt(item, "window") ?? "";
   const counters = [...usageCounters(item)].map(([name, count]) => [name, wholeTokens(count)]);
   const overdrawn = usageOverdrawn(item);
+  const peaks = usagePeaks(item);
   return {
     entityId,
     resource,
@@ -202,6 +223,7 @@ export function decodeUsage(item: Item): UsageSnapshot | undefined {
     counters: Object.fromEntries(counters),
     totalEvents: numberAt(item, EVENTS) ?? 0,
     ...(overdrawn.size === 0 ? {} : { overdrawn: Object.fromEntries(overdrawn) }),
+    ...(peaks.size === 0 ? {} : { peaks: Object.fromEntries(peaks) }),
   };
 }
 
