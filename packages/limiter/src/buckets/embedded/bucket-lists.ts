@@ -6,12 +6,12 @@ import type { Rate } from "../../core/bucket.ts";
 import type { StoredState } from "../bucket-admin.ts";
 import { hasPeriods } from "../periods.ts";
 import { holdersOf } from "../slots/slot-entries.ts";
+import { totalAt } from "../slots/slot-peaks.ts";
 import type { Bucket } from "./bucket.ts";
 import { seenPeriodAt } from "./bucket-periods.ts";
 import type { BucketId, BucketTable } from "./bucket-table.ts";
 import { resourcesIn } from "./embedded-transfer.ts";
 import { refilledAtMs } from "./limit-numbers.ts";
-import { totalAt } from "./slot-peaks.ts";
 
 export class BucketLists {
   readonly #table: BucketTable;

@@ -14,6 +14,7 @@ import { kindOf, staleNames } from "../config-match.ts";
 import type { BucketConfig, Link, PeriodEnds, SeenPeriod } from "../leg.ts";
 import { hasPeriods } from "../periods.ts";
 import { movedSlots, NO_SLOTS, type SlotEntry } from "../slots/slot-entries.ts";
+import { beginPeaks, peaksOf, seePeakAt, totalAt } from "../slots/slot-peaks.ts";
 import {
   closedPeriod,
   earliestEndMs,
@@ -44,7 +45,6 @@ import {
   uncountedAt,
 } from "./limit-numbers.ts";
 import type { Terms } from "./ordinary-call.ts";
-import { beginPeaks, peaksOf, seePeakAt, totalAt } from "./slot-peaks.ts";
 import type { PendingUsage } from "./usage-book.ts";
 import { hourOf, hourStartMs } from "./usage-hour.ts";
 

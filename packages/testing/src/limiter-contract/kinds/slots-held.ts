@@ -105,7 +105,7 @@ export function slotsHeldContract(store: StoreUnderTest): void {
       [4, { rpm: 1 }],
       [7, { rpm: 3 }],
     ]);
-    expect((await peaks("daily")).map(([peak]) => peak)).toContain(7);
+    expect(Math.max(...(await peaks("daily")).map(([peak = 0]) => peak))).toBe(7);
     const [bucket] = await repo.buckets.list("key-1");
     expect(bucket?.limitName === "parallel" && bucket.totalConsumed).toBe(0);
   });

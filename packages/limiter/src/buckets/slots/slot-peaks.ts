@@ -4,8 +4,8 @@
  */
 
 import { hasSlots, type Rate } from "../../core/bucket.ts";
-import type { Build } from "./build.ts";
-import { CONSUMED, COUNTED, consumedAt, type Numbers, STRIDE } from "./limit-numbers.ts";
+import type { Build } from "../embedded/build.ts";
+import { CONSUMED, COUNTED, consumedAt, type Numbers, STRIDE } from "../embedded/limit-numbers.ts";
 
 /** Notes how many slots of a limit are held, where it is more than were so far. */
 export function seePeakAt(numbers: Numbers, at: number, rate: Rate): void {
