@@ -17,7 +17,7 @@ const MICRO_PER_CENT = MICRO_PER_DOLLAR / 100;
 
 /** Returns an amount of a limit with all its digits: `15,000`, or `$12.50` of money. */
 export function wholeAmount(limitName: string, value: number): string {
-  return isMoney(limitName) ? formatMoney(value).replace("-", "−") : whole(value);
+  return isMoney(limitName) ? formatMoney(limitName, value).replace("-", "−") : whole(value);
 }
 
 /** Returns an amount of a limit in little room: parts of cents are left out above a dollar. */

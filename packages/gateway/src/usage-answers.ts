@@ -4,7 +4,7 @@ import { NO_LIMITS } from "@zae-limiter/limiter/acquire/legs.ts";
 import type { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { boundedMap } from "@zae-limiter/limiter/base/bounded-map.ts";
 import type { Clock } from "@zae-limiter/limiter/base/time.ts";
-import { isMoney } from "@zae-limiter/limiter/core/micro-dollars.ts";
+import { currencyOf } from "@zae-limiter/limiter/core/micro-dollars.ts";
 import { isoSeconds } from "@zae-limiter/limiter/core/windows.ts";
 import { ResourceDisabled, ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import type { LimitStatus } from "@zae-limiter/limiter/domain/limit-status.ts";
@@ -95,13 +95,14 @@ export class UsageAnswers {
 /** Returns a limit in whole tokens; of money in micro-dollars. */
 function limitJson(status: LimitStatus) {
   const { entityId, resource, limitName, limit, kind, available, resetsAtMs } = status;
+  const currency = currencyOf(limitName);
   return {
     entity_id: entityId,
     resource,
     limit_name: limitName,
     limit: String(limit),
     kind,
-    unit: isMoney(limitName) ? "micro_usd" : "whole",
+    unit: currency === undefined ? "whole" : `micro_${currency}`,
     capacity: limit.capacity,
     used: status.used ?? Math.max(0, limit.capacity - available),
     available,

@@ -28,7 +28,7 @@ export function withThousands(value: number): string {
 
 /** Returns an amount of a limit: `15,000`, or `$12.50` where the limit is money. */
 export function shownAmount(limitName: string, amount: number): string {
-  return isMoney(limitName) ? formatMoney(amount) : withThousands(amount);
+  return isMoney(limitName) ? formatMoney(limitName, amount) : withThousands(amount);
 }
 
 /** Returns `7 s`, `2 min 5 s`, `3 h 10 min`: rounded up, because it is a time to wait. */

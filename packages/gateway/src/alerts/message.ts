@@ -8,9 +8,8 @@ import type { Alert } from "@zae-limiter/limiter/records/alerts/alert-item.ts";
 /** Returns `80 % of usd of team-a are used: $400.00 of $500.00, resets 2026-12-01 00:00 …`. */
 export function sentenceOf(alert: Alert): string {
   const { percent, limitName, entityId, resource, used, granted, periodEndMs } = alert;
-  const show = isMoney(limitName)
-    ? formatMoney
-    : (amount: number) => amount.toLocaleString("en-US");
+  const show = (amount: number) =>
+    isMoney(limitName) ? formatMoney(limitName, amount) : amount.toLocaleString("en-US");
   const place = resource === "@all" ? "" : ` for ${resource}`;
   const amounts = `${show(used)} of ${show(granted)}`;
   const resets = `resets ${localText(zoneOf(alert), periodEndMs)}`;

@@ -9,7 +9,7 @@
  */
 
 import { defined } from "../base/defined.ts";
-import { isMoney, MONEY_SIGN, printMoney } from "../core/micro-dollars.ts";
+import { currenciesOf, isMoney, printMoney } from "../core/micro-dollars.ts";
 import type { PeriodRule } from "../core/period-rule.ts";
 import { cutAlerts, printAlerts } from "./alerts.ts";
 import { show } from "./check.ts";
@@ -70,7 +70,8 @@ export function parseLimit(text: string): LimitSpec {
 /** Writes the text; reading it gives the same numbers. */
 export function printLimit(limit: LimitSpec): string {
   const end = (limit.soft === true ? SOFT_END : "") + printAlerts(limit.alerts);
-  const print = isMoney(limit.name) ? printMoney : String;
+  const print = (amount: number) =>
+    isMoney(limit.name) ? printMoney(limit.name, amount) : String(amount);
   if (limit.rule !== undefined) {
     return `${limit.name}:${print(limit.capacity)}${printRule(limit.rule)}${end}`;
   }
@@ -139,8 +140,9 @@ function readAmount(parts: LimitText, part: string, amount: string): number {
 
 /** Reads `1000`, `1_000` or `1k`. */
 function readCount({ text, name }: LimitText, part: string, amount: string): number {
-  if (amount.startsWith(MONEY_SIGN)) {
-    const reason = `"${name}" is not money: limits in dollars are named usd or usd_…`;
+  const [currency] = currenciesOf(amount);
+  if (currency !== undefined) {
+    const reason = `"${name}" is not money: its limits are named ${currency} or ${currency}_…`;
     throw new ValidationError("limit", text, `${reason}, got ${show(text)}`);
   }
   const [, digits, suffix = ""] = AMOUNT.exec(amount) ?? [];

@@ -7,7 +7,8 @@
  */
 
 import { affordable, type CostItem, costMicro, FACTOR_ONE, PICO_PER_MICRO } from "../core/cost.ts";
-import { checkFields, show } from "./check.ts";
+import { CURRENCIES, type Currency, currencyOf } from "../core/micro-dollars.ts";
+import { checkChoice, checkFields, show } from "./check.ts";
 import { ValidationError } from "./errors/errors.ts";
 
 /** Parts that are priced, each with the part whose price it has otherwise. */
@@ -28,7 +29,7 @@ const PARTS = {
 export const PRICED_PARTS = Object.keys(PARTS) as readonly PricedPart[];
 const TIERS = ["flex", "priority", "batch"] as const;
 const RATE_FIELDS = [...PRICED_PARTS, "perRequest", "longContext"];
-const FIELDS = [...RATE_FIELDS, "tiers", "discount", "free"];
+const FIELDS = [...RATE_FIELDS, "tiers", "discount", "free", "currency"];
 
 /** Dollars: up to six digits, and up to six decimals. */
 const DOLLARS = /^[0-9]{1,6}(?:\.[0-9]{1,6})?$/;
@@ -73,6 +74,8 @@ export type PriceSpec = TierPrices & {
   readonly discount?: string;
   /** The model costs nothing, such as one of your own. */
   readonly free?: boolean;
+  /** The currency of the amounts; dollars when absent. Limits in others do not know the price. */
+  readonly currency?: Currency;
 };
 
 /** Tokens of a call by part; no token is in two parts. Absent: 0. */
@@ -100,6 +103,7 @@ export class Price {
 
   private constructor(spec: PriceSpec) {
     checkFields("price", spec, FIELDS);
+    checkChoice("price.currency", spec.currency ?? "usd", CURRENCIES);
     this.spec = spec;
     this.#rates = ratesOf("price", spec);
     const { tiers = {} } = spec;
@@ -119,6 +123,11 @@ export class Price {
   /** Whether the model costs nothing. */
   get isFree(): boolean {
     return this.spec.free === true;
+  }
+
+  /** Whether a limit in money of that name can be counted: there are no exchange rates. */
+  counts(limitName: string): boolean {
+    return this.isFree || currencyOf(limitName) === (this.spec.currency ?? "usd");
   }
 
   /** Whether output has a price; a model of embeddings has none. */

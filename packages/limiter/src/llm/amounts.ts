@@ -18,7 +18,7 @@ export function tokensOff(
 ): number {
   if (price === undefined) return tokens;
   const allowances = statuses
-    .filter(({ limitName }) => count.money.includes(limitName))
+    .filter(({ limitName }) => count.money.includes(limitName) && price.counts(limitName))
     .map(({ limit }) => limit.capacity);
   if (allowances.length === 0) return tokens;
   const off = Math.min(MONEY_OFF_MICRO_MAX, Math.min(...allowances) / MONEY_OFF_PART);
@@ -41,6 +41,6 @@ export function amountsOf(
   for (const name of count.outputTokens) amounts[name] = bounded(usage.output);
   if (price === undefined) return amounts;
   const micro = price.cost(pricedTokens(usage), { tier: usage.tier });
-  for (const name of count.money) amounts[name] = bounded(micro);
+  for (const name of count.money) if (price.counts(name)) amounts[name] = bounded(micro);
   return amounts;
 }

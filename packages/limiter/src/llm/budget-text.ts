@@ -18,10 +18,11 @@ export function spentBudget(violations: readonly LimitStatus[]): LimitStatus | u
 export function budgetSentence(status: LimitStatus, isNamed: boolean): string {
   const { limit, limitName, entityId, available, requested } = status;
   const subject = `Budget ${limitName}${isNamed ? ` of ${entityId}` : ""}`;
-  const allowance = formatMoney(limit.capacity);
-  const used = formatMoney(status.used ?? limit.capacity - available);
+  const shown = (micro: number) => formatMoney(limitName, micro);
+  const allowance = shown(limit.capacity);
+  const used = shown(status.used ?? limit.capacity - available);
   if (available <= 0) return `${subject} is spent: ${used} of ${allowance}${resetText(status)}`;
-  const needed = `${formatMoney(requested)} needed, ${formatMoney(available)} of ${allowance} left`;
+  const needed = `${shown(requested)} needed, ${shown(available)} of ${allowance} left`;
   return `${subject} does not pay for this call: ${needed}${resetText(status)}`;
 }
 

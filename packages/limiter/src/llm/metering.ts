@@ -8,6 +8,7 @@ import { timerOf } from "../acquire/late-store.ts";
 import type { Lease } from "../acquire/lease/lease.ts";
 import { RateLimiter } from "../acquire/rate-limiter.ts";
 import type { Timer } from "../base/time.ts";
+import { currencyOf } from "../core/micro-dollars.ts";
 import { show } from "../domain/check.ts";
 import {
   RateLimiterUnavailable,
@@ -15,7 +16,6 @@ import {
   ValidationError,
 } from "../domain/errors/errors.ts";
 import { ModelNotPriced } from "../domain/errors/model-not-priced.ts";
-import type { Limit } from "../domain/limit.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 import type { Price } from "../domain/price.ts";
 import { amountsOf } from "./amounts.ts";
@@ -52,8 +52,6 @@ export class Metering implements CallHost {
   /** Set where money is reserved in another way than tokens. */
   readonly #moneyOutputs: OutputEstimate | undefined;
   readonly #pricing: Pricing;
-  /** Limits by which cost centres count. */
-  readonly #counters: readonly Limit[];
   /** Buckets that no limit in money applies to; `undefined`: all calls may pass uncounted. */
   readonly #moneyless: LRUCache<string, true> | undefined;
   readonly #reasoningModels = new LRUCache<string, true>({ max: MODELS_MAX });
@@ -67,7 +65,6 @@ export class Metering implements CallHost {
     this.#limiter = limiter;
     this.options = options;
     this.timer = timerOf(limiter);
-    this.#counters = countersOf(options.count);
     this.#outputs = new OutputEstimate(options.reserve);
     const { reserveMoney, prices } = options;
     this.#moneyOutputs = reserveMoney === undefined ? undefined : new OutputEstimate(reserveMoney);
@@ -207,7 +204,8 @@ export class Metering implements CallHost {
             signal: facts.signal,
           };
     if (tagId === undefined) return this.#limiter.tryAcquire(request as AcquireRequest);
-    const also = [{ entityId: tagId, resource, consume, limits: this.#counters }];
+    const limits = countersOf(this.options.count, price);
+    const also = [{ entityId: tagId, resource, consume, limits }];
     return this.#limiter.tryAcquire({ ...request, also } as AcquireRequest);
   }
 
@@ -225,7 +223,7 @@ export class Metering implements CallHost {
     const { entityId, resource, tagId, facts } = target;
     const kept = { entityId, resource, tagId, facts: withoutPrompt(facts) };
     const isBilled = facts.isBilled ?? facts.prompt !== undefined;
-    if (price === undefined && isBilled) await this.#checkPriced(lease, facts.call.model);
+    if (isBilled) await this.#checkPriced(lease, facts.call.model, price);
     return new MeteredCall(
       this,
       kept,
@@ -245,7 +243,8 @@ export class Metering implements CallHost {
   ): number | undefined {
     const isCapped = this.options.capOutput && facts.hasOutput && facts.prompt !== undefined;
     if (!isCapped || price === undefined || degraded) return undefined;
-    return outputCap(facts, usage, this.#moneyIn(statuses), price, this.#reservesMost);
+    const money = this.#moneyIn(statuses).filter(({ limitName }) => price.counts(limitName));
+    return outputCap(facts, usage, money, price, this.#reservesMost);
   }
 
   /** Whether money reserves the most output that a call can have. */
@@ -267,12 +266,15 @@ export class Metering implements CallHost {
   }
 
   /** Refuses, with nothing consumed, a call without a price that a limit in money applies to. */
-  async #checkPriced(lease: Lease, model: string): Promise<void> {
-    const money = this.#moneyIn(lease.statuses);
-    if (money.length === 0) return;
+  async #checkPriced(lease: Lease, model: string, price: Price | undefined): Promise<void> {
+    const money = this.#moneyIn(lease.statuses).filter(
+      ({ limitName }) => price?.counts(limitName) !== true,
+    );
+    const [first] = money;
+    if (first === undefined) return;
     if (this.options.unpriced === "allow" || money.every(isSoft)) return warnUnpriced(model);
     await lease.rollback();
-    throw new ModelNotPriced(model);
+    throw new ModelNotPriced(model, currencyOf(first.limitName));
   }
 
   /** Refuses, with nothing consumed, a limit of the options that the entity does not have. */

@@ -1,6 +1,6 @@
 /** Options of every LLM adapter, checked when the adapter is made. */
 
-import { isMoney } from "../core/micro-dollars.ts";
+import { CURRENCIES, isMoney } from "../core/micro-dollars.ts";
 import { checkFields, checkInteger, checkNumber, show, TOKENS_MAX } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors/errors.ts";
 import { checkEntityId, checkLimitName } from "../domain/names.ts";
@@ -48,7 +48,10 @@ export interface LlmCount {
   readonly inputTokens?: string | readonly string[];
   /** Default `otpm`. */
   readonly outputTokens?: string | readonly string[];
-  /** Count what the call costs, in micro-dollars. Default `usd`. */
+  /**
+   * Count what the call costs, in millionths of the currency that the name begins with. Default
+   * `usd`, `eur` and the other currencies.
+   */
   readonly money?: string | readonly string[];
   /** The part of a cached input token that counts, from 0 (default) to 1. */
   readonly cachedTokens?: number;
@@ -160,7 +163,7 @@ const DEFAULT_LIMITS: Kinds = {
   tokens: ["tpm", "tpd"],
   inputTokens: ["itpm"],
   outputTokens: ["otpm"],
-  money: ["usd"],
+  money: CURRENCIES,
 };
 
 /** Codes of errors of a connection that was never made, besides those of its certificate. */
@@ -239,7 +242,7 @@ function checkCount(count: LlmCount): CountedLimits {
   const kinds = Object.fromEntries(KINDS.map((kind) => [kind, names(kind, count)])) as Kinds;
   const wrong = kinds.money.find((name) => !isMoney(name));
   if (wrong !== undefined) {
-    const reason = `expected names of money, usd or usd_…, got "${wrong}"`;
+    const reason = `expected names of money, such as usd or usd_…, got "${wrong}"`;
     throw new ValidationError("count.money", wrong, reason);
   }
   const all = Object.values(kinds).flat();

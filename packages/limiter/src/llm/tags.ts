@@ -3,12 +3,14 @@
  * never refuses it.
  */
 
+import { TextMemo } from "../base/text-memo.ts";
 import { show } from "../domain/check.ts";
 import { counterOf } from "../domain/counter.ts";
 import { ValidationError } from "../domain/errors/errors.ts";
 import type { Limit } from "../domain/limit.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 import { isTag, TAG_PREFIX } from "../domain/names.ts";
+import type { Price } from "../domain/price.ts";
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
 
@@ -31,11 +33,21 @@ export function tagEntityOf<C>(
 /** The names of the limits that count requests, tokens and money. */
 type Counted = Readonly<Record<"requests" | "tokens" | "money", readonly string[]>>;
 
-/** Returns what a cost centre counts of a call: requests, tokens and money, each by one name. */
-export function countersOf({ requests, tokens, money }: Counted): readonly Limit[] {
-  const names = [requests[0], tokens[0], money[0]];
-  return names.flatMap((name) => (name === undefined ? [] : [counterOf(name)]));
+/**
+ * Returns what a cost centre counts of a call: requests, tokens, and money in the currency of its
+ * price, each by one name.
+ */
+export function countersOf(
+  { requests, tokens, money }: Counted,
+  price: Price | undefined,
+): readonly Limit[] {
+  const paid = price === undefined ? undefined : money.find((name) => price.counts(name));
+  return [requests[0], tokens[0], paid].flatMap((name) =>
+    name === undefined ? [] : counters.of(name),
+  );
 }
+
+const counters = new TextMemo((name) => counterOf(name));
 
 /** Returns the statuses of a call without those of its cost centre. */
 export function withoutTags(statuses: readonly LimitStatus[]): readonly LimitStatus[] {

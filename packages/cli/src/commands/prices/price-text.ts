@@ -1,17 +1,19 @@
 /** Prices as text: a line, a row of a list, a difference. */
 
+import { signOf } from "@zae-limiter/limiter/core/micro-dollars.ts";
 import { PRICED_PARTS, type PriceSpec } from "@zae-limiter/limiter/domain/price.ts";
 import type { PriceEntry } from "@zae-limiter/limiter/domain/price-list.ts";
 
 /** Returns the standard price in words: `$1.25 for input, $10 for output`. */
 export function priceText(price: PriceSpec): string {
   if (price.free === true) return "nothing";
+  const sign = signOf(price.currency ?? "usd");
   const parts = PRICED_PARTS.flatMap((part) => {
     const value = price[part];
-    return value === undefined ? [] : [`$${value} for ${wordsOf(part)}`];
+    return value === undefined ? [] : [`${sign}${value} for ${wordsOf(part)}`];
   });
   const tokens = parts.length === 0 ? [] : [`${parts.join(", ")}, a million tokens`];
-  const request = price.perRequest === undefined ? [] : [`$${price.perRequest} a request`];
+  const request = price.perRequest === undefined ? [] : [`${sign}${price.perRequest} a request`];
   return [...tokens, ...request, ...moreOf(price)].join("; ");
 }
 
@@ -20,7 +22,8 @@ export function priceRow({ model, upstream, price }: PriceEntry): string[] {
   const free = price.free === true ? ["free"] : [];
   const request = price.perRequest === undefined ? [] : [`${price.perRequest} a request`];
   const { input = "", cachedInput = "", output = "" } = price;
-  const more = [...free, ...request, ...moreOf(price)].join("; ");
+  const currency = price.currency === undefined ? [] : [`in ${price.currency}`];
+  const more = [...currency, ...free, ...request, ...moreOf(price)].join("; ");
   return [model, upstream ?? "", input, cachedInput, output, more];
 }
 
@@ -28,6 +31,7 @@ export function priceRow({ model, upstream, price }: PriceEntry): string[] {
 export function differenceText(own: PriceSpec, shipped: PriceSpec | undefined): string | undefined {
   if (shipped === undefined) return "is not shipped";
   if (own.free === true) return "is free here";
+  if ((own.currency ?? "usd") !== "usd") return `is in ${own.currency} here`;
   const parts = [...PRICED_PARTS, "perRequest", "discount"] as const;
   const different = parts.filter((part) => !isSame(own[part], shipped[part]));
   if (different.length === 0) return undefined;

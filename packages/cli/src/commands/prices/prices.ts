@@ -1,5 +1,6 @@
 /** `prices`: what models cost; own prices of a namespace, and the list prices that are shipped. */
 
+import { CURRENCIES, type Currency } from "@zae-limiter/limiter/core/micro-dollars.ts";
 import {
   PRICED_PARTS,
   type PricedPart,
@@ -21,6 +22,7 @@ interface SetOptions extends PlaceOptions {
   readonly discount?: string;
   readonly price?: PriceSpec;
   readonly perRequest?: string;
+  readonly currency?: Currency;
   /** The prices of parts, by the names that commander gives their options. */
   readonly [part: string]: unknown;
 }
@@ -64,6 +66,11 @@ const set = leaf<SetOptions>({
     ...PART_OPTIONS,
     { flags: "--per-request <usd>", text: "dollars for one request, whatever its tokens" },
     { flags: "--discount <factor>", text: "a factor for all of them: 0.9 is ten per cent off" },
+    {
+      flags: "--currency <name>",
+      text: "the currency of the amounts, which limits in others cannot use; default: usd",
+      choices: CURRENCIES,
+    },
     { flags: "--free", text: "the model costs nothing, such as one of your own" },
     { flags: "--price <json>", text: "the whole price as JSON, with tiers", parse: specOf },
     UPSTREAM_OPTION,
@@ -72,6 +79,7 @@ const set = leaf<SetOptions>({
   examples: [
     "prices set gpt-5 --input 1.25 --cached-input 0.125 --output 10",
     "prices set 'llama-*' --free --upstream 127.0.0.1:8000",
+    "prices set mistral-large --input 1.80 --output 5.40 --currency eur",
   ],
   json: ENTRY_SHAPE,
   run: async ({ args, options, open }) => {
@@ -195,7 +203,7 @@ export const prices: Group = {
 
 /** Returns the price that the options state; either as a whole or by parts. */
 function specFrom(options: SetOptions): PriceSpec {
-  const { price, free, discount, perRequest } = options;
+  const { price, free, discount, perRequest, currency } = options;
   const parts = PRICED_PARTS.flatMap((part) => {
     const value = options[part];
     return typeof value === "string" ? [[part, value] as const] : [];
@@ -205,6 +213,7 @@ function specFrom(options: SetOptions): PriceSpec {
     ...(perRequest === undefined ? {} : { perRequest }),
     ...(discount === undefined ? {} : { discount }),
     ...(free === undefined ? {} : { free }),
+    ...(currency === undefined ? {} : { currency }),
   };
   if (price === undefined) return stated;
   if (Object.keys(stated).length === 0) return price;

@@ -4,7 +4,7 @@ import { csvText } from "@zae-limiter/limiter/base/csv.ts";
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import { systemClock } from "@zae-limiter/limiter/base/time.ts";
 import type { Period } from "@zae-limiter/limiter/core/calendar.ts";
-import { isMoney, printMoney } from "@zae-limiter/limiter/core/micro-dollars.ts";
+import { isMoney, printMoney, signOf } from "@zae-limiter/limiter/core/micro-dollars.ts";
 import { show } from "@zae-limiter/limiter/domain/check.ts";
 import { isTag } from "@zae-limiter/limiter/domain/names.ts";
 import { localClock, localIso, localText } from "@zae-limiter/limiter/domain/zone.ts";
@@ -210,7 +210,7 @@ function csvOf({ rows, limitNames }: ReportedUsage, by: readonly ReportPart[]): 
   const titles = [...by.map((part) => (part === "entity" ? "entity_id" : part)), "total_events"];
   const header = [
     ...titles,
-    ...limitNames.map((name) => (isMoney(name) ? `${name} ($)` : name)),
+    ...limitNames.map((name) => (isMoney(name) ? `${name} (${signOf(name)})` : name)),
     "cascaded",
   ];
   const lines = rows.map(({ parts, totalEvents, counters, isCascaded }) => [
@@ -225,7 +225,7 @@ function csvOf({ rows, limitNames }: ReportedUsage, by: readonly ReportPart[]): 
 /** Returns an amount without separators; of money in dollars, which spreadsheets add up. */
 function csvAmount(limitName: string, amount: number): string {
   if (!isMoney(limitName)) return String(amount);
-  return `${amount < 0 ? "-" : ""}${printMoney(Math.abs(amount)).slice(1)}`;
+  return `${amount < 0 ? "-" : ""}${printMoney(limitName, Math.abs(amount)).slice(1)}`;
 }
 
 async function tableOf(

@@ -18,9 +18,13 @@ export class ModelNotPriced extends ValidationError {
   constructor(
     /** The model of the call. */
     readonly model: string,
+    /** The currency of the limit; dollars when absent. */
+    readonly currency: string = "usd",
   ) {
-    const command = `zae-limiter prices set ${model} --input … --output …`;
-    const reason = `${model} has no price, and a limit in money applies; set one: ${command}`;
+    const isOther = currency !== "usd";
+    const command = `zae-limiter prices set ${model} --input … --output …${isOther ? ` --currency ${currency}` : ""}`;
+    const price = isOther ? `price in ${currency}` : "price";
+    const reason = `${model} has no ${price}, and a limit in money applies; set one: ${command}`;
     super("model", model, reason);
   }
 }

@@ -13,6 +13,9 @@ describe("texts of money", () => {
     ["usd:$20/session:5hour soft", 20_000_000, "usd:$20/session:5hour soft"],
     ["usd:$5/hour", 5_000_000, "usd:$5/hour"],
     ["usd:$5/hour:$10.25", 10_250_000, "usd:$5/hour:$10.25"],
+    ["eur:€500/month Europe/Berlin", 500_000_000, "eur:€500/month Europe/Berlin"],
+    ["gbp_team:£12.50/day UTC alerts 80", 12_500_000, "gbp_team:£12.5/day UTC alerts 80"],
+    ["cny:¥0.000001/month", 1, "cny:¥0.000001/month UTC"],
   ])("%s has %d micro-dollars", (text, capacity, printed) => {
     const limit = Limit.parse(text);
     expect(limit.capacity).toBe(capacity);
@@ -35,6 +38,10 @@ describe("texts of money", () => {
     ["usd:$0/month", /more than \$0/],
     ["usd:$1000000.01/month", /at most \$1,000,000/],
     ["usd:$5/hour:10", /"usd" is money/],
+    ["usd:€5/hour", /"usd" is money/],
+    ["eur:$5/hour", /"eur" is money: expected eur:€500\/month, got "eur:\$5\/hour"$/],
+    ["eur:€500", /such as eur:€500\/month Europe\/Berlin/],
+    ["rpm:€500/min", /its limits are named eur or eur_/],
   ])("%s is refused with a sentence", (text, sentence) => {
     expect(() => Limit.parse(text)).toThrow(ValidationError);
     expect(() => Limit.parse(text)).toThrow(sentence);

@@ -172,3 +172,43 @@ test.each([
 ])("the options %j are refused with a sentence", (options, sentence) => {
   expect(() => world.metering(options as Partial<LlmOptions>)).toThrow(sentence);
 });
+
+describe("other currencies", () => {
+  const EUROS = { input: "2", output: "10", currency: "eur" } as const;
+
+  test("a price in euros counts for limits in euros, rounded as dollars are", async () => {
+    await world.limiter.repository.limits.setSystem(["eur:€1/hour", "eur_team:€2/hour"]);
+    await world.limiter.repository.prices.set("gpt-4o", EUROS);
+    const call = await granted(metering({ reserve: 100, count: { money: ["eur", "eur_team"] } }));
+    call.seeUsage({ input: 7, cached: 0, output: 3 }, true);
+    await call.complete();
+    const { eur, eur_team: team } = await world.limiter.available(TARGET);
+    expect([eur, team]).toEqual([1_000_000 - 44, 2_000_000 - 44]);
+  });
+
+  test("a limit in euros refuses a model with a price in dollars, and the other way round", async () => {
+    const { limits, prices } = world.limiter.repository;
+    await limits.setEntity("a", ["eur:€1/hour"]);
+    const refused = await metering().begin(factsOf(), TARGET);
+    expect(refused).toBeInstanceOf(ModelNotPriced);
+    expect((refused as ModelNotPriced).message).toContain(
+      "gpt-4o has no price in eur, and a limit in money applies; set one: " +
+        "zae-limiter prices set gpt-4o --input … --output … --currency eur",
+    );
+    expect(await world.limiter.available(TARGET)).toEqual({ eur: 1_000_000 });
+    await prices.set("gpt-4o", EUROS);
+    const host = metering();
+    await (await granted(host)).refund();
+    expect(await host.begin(factsOf(), { ...TARGET, entityId: "b" })).toBeInstanceOf(
+      ModelNotPriced,
+    );
+  });
+
+  test("a free model counts for limits of every currency", async () => {
+    const { limits, prices } = world.limiter.repository;
+    await limits.setEntity("a", ["eur:€1/hour", "usd:$1/hour"]);
+    await prices.set("gpt-4o", { free: true });
+    await (await granted(metering())).complete();
+    expect(await world.limiter.available(TARGET)).toEqual({ eur: 1_000_000, usd: 1_000_000 });
+  });
+});
