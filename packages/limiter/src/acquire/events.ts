@@ -42,6 +42,15 @@ export type LimiterEvent =
       /** Tokens by limit name, of the entity itself. Above zero: consumed; below: returned. */
       readonly amounts: Readonly<Record<string, number>>;
     }
+  /** A lease gives slots back: by a release, at its end, or because it held them for too long. */
+  | {
+      readonly type: "released";
+      readonly acquireId: string | undefined;
+      readonly entityId: string;
+      readonly resource: string;
+      /** Slots by limit name, of the entity itself. */
+      readonly amounts: Readonly<Record<string, number>>;
+    }
   /** Consumed tokens are refunded: by a rollback, or because another leg was refused or failed. */
   | {
       readonly type: "restored";

@@ -5,6 +5,7 @@ import { subscribe } from "../acquire/announcer.ts";
 import type { AcquireEvent, LimiterEvent } from "../acquire/events.ts";
 import type { RateLimiter } from "../acquire/rate-limiter.ts";
 import { WaitingQueues } from "../acquire/waiting/waiting-queues.ts";
+import type { LimitStatus } from "../domain/limit-status.ts";
 import { INTERNALS } from "../repository/internals.ts";
 import type { StoreCall } from "../storage/item-store.ts";
 import { BoundedLabels } from "./bounded-labels.ts";
@@ -74,6 +75,8 @@ class Metrics {
   readonly #consumed = new Tally([RESOURCE, NAMESPACE, LIMIT, ENTITY]);
   readonly #adjusted = new Tally([RESOURCE, NAMESPACE, LIMIT, "zae_limiter.direction"]);
   readonly #refunded = new Tally([RESOURCE, NAMESPACE, LIMIT]);
+  /** Slots that leases hold: no counter, because they come back. */
+  readonly #slots = new Tally([RESOURCE, NAMESPACE, LIMIT]);
   readonly #calls = new Tally([DB_SYSTEM, DB_OPERATION, OUTCOME]);
   readonly #capacity = new Tally([DB_SYSTEM, DB_OPERATION, "zae_limiter.capacity.kind"]);
   readonly #splits = new Tally([RESOURCE, NAMESPACE]);
@@ -117,6 +120,9 @@ class Metrics {
         break;
       case "adjusted":
         this.#corrected(event.resource, event.amounts);
+        break;
+      case "released":
+        this.#held(event.resource, event.amounts, -1);
         break;
       case "restored":
         if (event.reason === "rollback") this.#returned(event.resource, event.amounts);
@@ -173,6 +179,10 @@ class Metrics {
         result.observe(size, { [NAMESPACE]: this.#namespace });
       },
     );
+    const slots = { unit: "{slot}", description: "Slots that leases of the process hold now" };
+    connect(this.#meter.createObservableUpDownCounter("zae_limiter.slots.held", slots), (result) =>
+      this.#slots.observe(result),
+    );
     const lookups = { unit: "{lookup}", description: "Lookups of stored limits in the cache" };
     connect(this.#meter.createObservableCounter("zae_limiter.cache.lookups", lookups), (result) => {
       const { hits, misses } = this.#limiter.repository.limits.cacheStats();
@@ -210,20 +220,30 @@ class Metrics {
     } else {
       this.#acquires.add(1, outcome, resource, this.#namespace, undefined, undefined, entity);
     }
-    if (event.type === "acquired") this.#granted(event.consumed, resource, entity);
+    if (event.type === "acquired") this.#granted(event, resource, entity);
     const { attributes } = this.#durations.sumOf(outcome, resource, this.#namespace);
     this.#duration.record(event.durationMs / 1000, attributes);
     if (event.waitedMs > 0) this.#timeInQueue.record(event.waitedMs / 1000, attributes);
   }
 
   #granted(
-    consumed: Readonly<Record<string, number>>,
+    { resource: name, consumed, statuses }: Extract<AcquireEvent, { type: "acquired" }>,
     resource: string,
     entity: string | undefined,
   ): void {
+    const slots = slotsIn(consumed, statuses);
+    if (slots !== undefined) this.#held(name, slots, 1);
     for (const name in consumed) {
+      if (slots?.[name] !== undefined) continue;
       const limit = this.#limits.labelOf(name);
       this.#consumed.add(consumed[name] ?? 0, resource, this.#namespace, limit, entity);
+    }
+  }
+
+  #held(name: string, slots: Readonly<Record<string, number>>, sign: 1 | -1): void {
+    const resource = this.#resources.labelOf(name);
+    for (const [limitName, count] of Object.entries(slots)) {
+      this.#slots.add(sign * count, resource, this.#namespace, this.#limits.labelOf(limitName));
     }
   }
 
@@ -245,4 +265,16 @@ class Metrics {
       this.#refunded.add(amount, resource, this.#namespace, this.#limits.labelOf(limitName));
     }
   }
+}
+
+/** Returns the slots among the amounts of a grant; `undefined` where there are none. */
+function slotsIn(
+  consumed: Readonly<Record<string, number>>,
+  statuses: readonly LimitStatus[],
+): Readonly<Record<string, number>> | undefined {
+  // Under bypass a lease holds nothing.
+  const held = statuses.filter(({ kind, bypassed }) => kind === "concurrency" && !bypassed);
+  if (held.length === 0) return undefined;
+  const names = new Set(held.map(({ limitName }) => limitName));
+  return Object.fromEntries(Object.entries(consumed).filter(([name]) => names.has(name)));
 }

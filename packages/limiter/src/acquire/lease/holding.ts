@@ -147,12 +147,15 @@ export function slotsMilli(holding: Holding): readonly number[] | undefined {
   return deltasMilli.some((delta) => delta !== 0) ? deltasMilli : undefined;
 }
 
-/** Whether slots of a holding are about to be given back. */
-export function givesSlots(holding: Holding): boolean {
-  const { entry, pendingMilli } = holding;
-  return (
-    entry !== undefined && pendingMilli.some((delta, at) => delta < 0 && areSlots(holding, at))
-  );
+/** Returns the milli-slots of a limit that a holding is about to give back. */
+export function freedMilli(holding: Holding, at: number): number {
+  if (holding.entry === undefined || !areSlots(holding, at)) return 0;
+  return Math.max(0, -(holding.pendingMilli[at] ?? 0));
+}
+
+/** Returns the milli-slots of a limit that a holding has. */
+export function slotMilli(holding: Holding, at: number): number {
+  return holding.entry !== undefined && areSlots(holding, at) ? (holding.heldMilli[at] ?? 0) : 0;
 }
 
 /** Returns a list of zeros. Most buckets have one limit or two. */

@@ -9,13 +9,14 @@ import {
   areSlots,
   byBucket,
   copyOf,
+  freedMilli,
   type Granted,
-  givesSlots,
   type Holding,
   heldAs,
   holdingsOf,
   ownTokens,
   sameBucket,
+  slotMilli,
   slotsMilli,
   sumsOf,
   usedUpMilli,
@@ -115,6 +116,7 @@ export class LeaseHoldings {
 
   /** Refunds what was consumed for the lease and is not among its holdings. */
   async refundLate(holdings: readonly Holding[]): Promise<void> {
+    this.#reportSlots(holdings, slotMilli);
     this.#reportRefund(holdings);
     const due = holdings.filter(({ heldMilli }) => heldMilli.some((held) => held !== 0));
     const refunds = due.map(async (holding) => {
@@ -136,7 +138,7 @@ export class LeaseHoldings {
   #writePending(): Promise<void> | undefined {
     const due = this.all.filter(isPending);
     if (due.length === 0) return undefined;
-    this.#reportHeld(due);
+    this.#reportSlots(due, freedMilli);
     const deltas = due.map((holding) => heldAs(holding, [...holding.pendingMilli]));
     const results = due.map((holding) => this.#write(holding));
     if (!results.every((result) => result === true)) return this.#reportLater(results, deltas);
@@ -203,11 +205,16 @@ export class LeaseHoldings {
     void this.#host.buckets.refund(adjustmentOf(holding, slots));
   }
 
-  /** Reports how long the slots were held that are given back now. */
-  #reportHeld(due: readonly Holding[]): void {
+  /** Reports slots that are given back now, and how long they were held. */
+  #reportSlots(holdings: readonly Holding[], slotsOf: (each: Holding, at: number) => number): void {
+    const freed = holdings.filter((each) => each.heldMilli.some((_, at) => slotsOf(each, at) > 0));
+    if (freed.length === 0) return;
     const fromMs = this.#slotsFromMs;
-    if (fromMs === undefined) return;
-    for (const holding of due) if (givesSlots(holding)) this.#host.held(holding, fromMs);
+    if (fromMs !== undefined) for (const holding of freed) this.#host.held(holding, fromMs);
+    if (!this.#host.hasListeners) return;
+    const { amounts, ...facts } = this.#facts(freed, slotsOf);
+    const slots = Object.entries(amounts).filter(([, amount]) => amount > 0);
+    this.#host.emit({ type: "released", ...facts, amounts: Object.fromEntries(slots) });
   }
 
   #reportRefund(holdings: readonly Holding[]): void {
@@ -224,11 +231,11 @@ export class LeaseHoldings {
   }
 
   /** Returns the fields of an event, with the amounts of the entity itself. */
-  #facts(holdings: readonly Holding[]) {
+  #facts(holdings: readonly Holding[], milliOf = usedUpMilli) {
     const { entityId, resource } = this.#target;
     const isOwn = ({ part }: Holding) => part === 0;
     const own = holdings.every(isOwn) ? holdings : holdings.filter(isOwn);
-    const amounts = ownTokens(own, this.#target, usedUpMilli);
+    const amounts = ownTokens(own, this.#target, milliOf);
     return { acquireId: this.#acquireId, entityId, resource, amounts };
   }
 

@@ -100,6 +100,27 @@ describe("the metrics of a limiter", () => {
     ]);
   });
 
+  it("the metrics of a limiter show the slots that its leases hold, apart from tokens", async () => {
+    const limiter = await opened(["rpm:100/day", "parallel:5 concurrent"]);
+    const { meter, collect } = meters();
+    ends.push(observe(limiter, { meter, tracer: false }));
+    const request = { ...REQUEST, consume: { rpm: 1, parallel: 2 } };
+    const [first, second] = [await limiter.acquire(request), await limiter.acquire(request)];
+    const held = async () => pointsOf(await collect(), "zae_limiter.slots.held");
+    expect(await held()).toEqual([["gpt-4 parallel", 4]]);
+    first.release({ parallel: 1 });
+    expect(await held()).toEqual([["gpt-4 parallel", 3]]);
+    await first.commit();
+    await second.rollback();
+    await limiter.repository.limits.bypass({ resource: "gpt-4" });
+    const bypassed = await limiter.acquire(request);
+    expect(await held()).toEqual([["gpt-4 parallel", 0]]);
+    await bypassed.commit();
+    const metrics = await collect();
+    expect(pointsOf(metrics, "zae_limiter.slots.held")).toEqual([["gpt-4 parallel", 0]]);
+    expect(pointsOf(metrics, "zae_limiter.tokens.refunded")).toEqual([["gpt-4 rpm", 1]]);
+  });
+
   it("name the parent that refused", async () => {
     const limiter = await opened(["rpm:100"]);
     const { entities, limits } = limiter.repository;
