@@ -113,6 +113,9 @@ export function BalanceBar(props: { balance: BalanceJson; atMs: number; label?: 
       {(balance.resets !== undefined || balance.holders !== undefined) && (
         <small class="faint balance-resets">{returnText(balance, available, passed)}</small>
       )}
+      {balance.empty !== undefined && available >= 1 && (
+        <small class="balance-empty">{balance.empty}</small>
+      )}
     </div>
   );
 }

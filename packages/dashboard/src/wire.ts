@@ -41,6 +41,8 @@ export interface BalanceJson {
   readonly resets?: string;
   /** Time to the end of the period in force; absent where a session has not begun. */
   readonly resetsInSeconds?: number;
+  /** When it is empty if the pace stays, in words; absent where it resets before that. */
+  readonly empty?: string;
   readonly shardCount: number;
 }
 

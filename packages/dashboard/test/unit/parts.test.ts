@@ -83,6 +83,27 @@ test("the balance of a quota says when it resets", () => {
   });
 });
 
+test("a budget that is used too fast says on which day of its zone it is empty", () => {
+  const { rate, rule } = Limit.parse("usd:$500/month Europe/Berlin");
+  const endMs = Date.parse("2026-11-30T23:00:00Z");
+  const state = (usedMilli: number, shard = 0): StoredState => ({
+    ...{ entityId: "ann", resource: "@all", limitName: "usd", shard, shardCount: 2 },
+    ...{ ...rate, rule, consumedMilli: usedMilli, refilledAtMs: 0 },
+    balanceMilli: 250_000_000_000 - usedMilli,
+    period: { endMs, grantedMilli: 250_000_000_000, atMs: Date.parse("2026-11-10T23:00:00Z") },
+  });
+  const shards = [state(100_000_000_000), state(150_000_000_000, 1)];
+  expect(wholeBalances(shards)[0]?.empty).toBe("empty on 2026-11-21 at this pace");
+  expect(wholeBalances([state(50_000_000_000), state(50_000_000_000, 1)])[0]?.empty).toBe(
+    undefined,
+  );
+  expect(balanceOf(state(250_000_000_000)).empty).toBe(undefined);
+  const session = Limit.parse("tok:1000/session:5hour");
+  const period = { endMs: 5 * 3_600_000, grantedMilli: 1_000_000, atMs: 3_600_000 };
+  const open = { ...state(0), ...session.rate, rule: session.rule, period, balanceMilli: 500_000 };
+  expect(balanceOf(open).empty).toBe("empty on 1970-01-01 02:00 UTC at this pace");
+});
+
 test("slots are shown with what each process has in flight", () => {
   const slots = { capacityMilli: 5000, refillMilli: 0, periodMs: 1000 };
   const state = {

@@ -1,6 +1,6 @@
 /** Forecasts of quotas. */
 
-import { emptyAtMs, forecastLines } from "@zae-limiter/cli/terminal/forecast.ts";
+import { forecastLines, statusEmptyAtMs } from "@zae-limiter/cli/terminal/forecast.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import { statusOf } from "@zae-limiter/limiter/domain/limit-status.ts";
 import { expect, test } from "vitest";
@@ -19,20 +19,20 @@ function spent(dollars: number) {
 }
 
 test("a budget that is used too fast has a day on which it is empty, in its zone", () => {
-  expect(emptyAtMs(spent(250), NOW)).toBe(Date.parse("2026-11-20T23:00:00Z"));
+  expect(statusEmptyAtMs(spent(250), NOW)).toBe(Date.parse("2026-11-20T23:00:00Z"));
   expect(forecastLines([spent(250)], NOW)).toEqual([
     "ann usd is empty on 2026-11-21 00:00 Europe/Berlin at this pace",
   ]);
 });
 
 test("a budget that lasts until its reset, or that nothing was consumed of, has no forecast", () => {
-  expect(emptyAtMs(spent(160), NOW)).toBeUndefined();
-  expect(emptyAtMs(spent(0), NOW)).toBeUndefined();
-  expect(emptyAtMs(spent(250), START)).toBeUndefined();
+  expect(statusEmptyAtMs(spent(160), NOW)).toBeUndefined();
+  expect(statusEmptyAtMs(spent(0), NOW)).toBeUndefined();
+  expect(statusEmptyAtMs(spent(250), START)).toBeUndefined();
 });
 
 test("a budget that is spent shows that by its bar, and is no forecast", () => {
-  expect(emptyAtMs(spent(500), NOW)).toBe(NOW);
+  expect(statusEmptyAtMs(spent(500), NOW)).toBe(NOW);
   expect(forecastLines([spent(500), spent(501)], NOW)).toEqual([]);
 });
 

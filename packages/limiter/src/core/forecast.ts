@@ -1,0 +1,21 @@
+/** Forecasts when the tokens of a period are used up. */
+
+/** A period with the rest and the use of its tokens, in any unit. */
+interface UsedPeriod {
+  readonly available: number;
+  readonly used: number;
+  readonly startMs: number;
+  readonly endMs: number;
+}
+
+/**
+ * Returns when nothing is left, in epoch milliseconds, if as much is used in the rest of the period
+ * as until now; `undefined` where it ends before that.
+ */
+export function emptyAtMs(period: UsedPeriod, nowMs: number): number | undefined {
+  const { available, used, startMs, endMs } = period;
+  const elapsedMs = nowMs - startMs;
+  if (used <= 0 || elapsedMs <= 0) return undefined;
+  const emptyMs = nowMs + (Math.max(0, available) / used) * elapsedMs;
+  return emptyMs < endMs ? Math.floor(emptyMs) : undefined;
+}
