@@ -98,6 +98,18 @@ describePostgres("slots", (url) => {
     await repo.close();
   });
 
+  it("a call that passes while the store is away holds nothing", async () => {
+    const { repo, network, limiter } = await open("degraded");
+    network.next = "lost";
+    const lease = await limiter.acquire({ ...CALL, onUnavailable: "allow" });
+    expect(lease).toMatchObject({ degraded: true, consumed: {} });
+    await expect.poll(() => left(repo), SOON_POLL).toEqual({ parallel: 2, rpd: 99 });
+    lease.release({ parallel: 1 });
+    await lease.commit();
+    expect(await left(repo)).toEqual({ parallel: 2, rpd: 99 });
+    await repo.close();
+  });
+
   it("a grant that arrives too late for its caller takes nothing", async () => {
     const { repo, network, limiter } = await open("late");
     await limiter.acquire(CALL);

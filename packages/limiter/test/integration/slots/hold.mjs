@@ -1,15 +1,15 @@
 // One process that holds slots for random lengths, and takes a seat for each: there are as many
 // seats as slots, so that a process finds none where more slots are held than there are.
 // Arguments: the built package, the address of the store, the folder of the seats, the number of
-// seats, the id of this process, how many calls it makes, how many at once, and the grant after
-// which it stops itself, outside of any transaction.
+// seats, the id of this process, how many calls it makes, how many at once, the expiry of its slots
+// in seconds, and the grant after which it stops itself, outside of any transaction.
 
 import { readlinkSync, symlinkSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
-import { startingShot } from "./starting-shot.mjs";
+import { startingShot } from "../sqlite/starting-shot.mjs";
 
-const [, , index, url, folder, seats, id, calls, atOnce, stopAt] = process.argv;
+const [, , index, url, folder, seats, id, calls, atOnce, expirySeconds, stopAt] = process.argv;
 const { RateLimiter } = await import(index);
 /** Rounds over all seats before there is none: another process may move while they are visited. */
 const ROUNDS = 2000;
@@ -19,7 +19,7 @@ let begun = 0;
 const report = { granted: 0, refused: 0, seatless: 0, lost: 0 };
 const limiter = await RateLimiter.open(url, {
   timeoutMs: 60_000,
-  slotExpirySeconds: 2,
+  slotExpirySeconds: Number(expirySeconds),
   onWarning: (warning) => {
     if (warning.kind === "slots_lost") lost += warning.slots;
   },
