@@ -110,6 +110,8 @@ export interface ConsumeOptions extends BucketCallOptions {
   readonly waits?: boolean | undefined;
   /** A consume that still waits for others leaves when the signal aborts. */
   readonly signal?: AbortSignal | undefined;
+  /** Called each time that a step of an embedded store runs; an error ends it, unwritten. */
+  readonly onRun?: (() => void) | undefined;
   /** Called when a leg was refunded because another one was refused or failed. */
   readonly onRefunded?: ((leg: Leg) => void) | undefined;
 }

@@ -131,9 +131,12 @@ export class EmbeddedBucketStore implements BucketStore {
   #consumeAs(
     holderId: string | undefined,
     legs: readonly Leg[],
-    { known, deadline }: ConsumeOptions,
+    { known, deadline, onRun }: ConsumeOptions,
   ): Promise<ConsumeResult> {
-    const work = () => this.#consume(legs, known, this.#clock(), holderId);
+    const work = () => {
+      onRun?.();
+      return this.#consume(legs, known, this.#clock(), holderId);
+    };
     const timeoutMs = deadline?.timeoutMs;
     const slots = holderId === undefined ? undefined : this.#slots;
     return slots?.take(legs, work, timeoutMs) ?? this.#table.step(work, timeoutMs, legs);
@@ -159,11 +162,8 @@ export class EmbeddedBucketStore implements BucketStore {
   read(legs: readonly Leg[], options: BucketCallOptions = {}): Promise<SeenBalances> {
     const work = () => {
       const now = this.#clock();
-      return seenIn(
-        legs.map((leg) => this.#peeked(leg, now)),
-        legs,
-        now,
-      );
+      const buckets = legs.map((leg) => this.#peeked(leg, now));
+      return seenIn(buckets, legs, now);
     };
     return this.#table.peek(work, options.deadline?.timeoutMs, legs);
   }

@@ -32,6 +32,8 @@ import {
 
 /** The most calls of one request. */
 const CALLS_MAX = 1000;
+/** How often a step of several buckets runs before they are made warm one by one. */
+const RUNS_MAX = 4;
 
 export interface WarmCallsOptions {
   readonly namespaceId: string;
@@ -51,6 +53,9 @@ export interface WarmCallsOptions {
   /** Refunds what was consumed for a call that had ended. */
   readonly refund: (adjustment: Adjustment) => void;
 }
+
+/** Ends a step that other clients have undone too often. */
+class Disturbed extends Error {}
 
 export class WarmCalls {
   readonly #options: WarmCallsOptions;
@@ -199,10 +204,20 @@ export class WarmCalls {
     };
   }
 
+  /**
+   * Decides a call by a step. One over several buckets would not come to its end where warm calls
+   * change one of them all the time, as the parent of a new child: then each bucket is made warm
+   * alone, and the server is asked again.
+   */
   async #step(call: WaitingCall): Promise<void> {
     call.isSent = true;
+    let runs = 0;
+    const onRun = () => {
+      runs += 1;
+      if (runs > RUNS_MAX && call.legs.length > 1) throw new Disturbed();
+    };
     try {
-      const result = await this.#options.step(call.legs, call.options);
+      const result = await this.#options.step(call.legs, { ...call.options, onRun });
       if (call.isOpen) call.answer(result);
       else if (result.outcome === "granted") {
         this.#refund(
@@ -211,8 +226,33 @@ export class WarmCalls {
         );
       }
     } catch (error) {
+      if (error instanceof Disturbed) await this.#warm(call);
+      else if (call.isOpen) call.fail(error);
+    }
+  }
+
+  /** Makes the buckets of a call warm, each that is not by a step that consumes nothing. */
+  async #warm(call: WaitingCall): Promise<void> {
+    call.isSent = false;
+    try {
+      await Promise.all(call.legs.map((_, at) => this.#warmLeg(call, at)));
+    } catch (error) {
       if (call.isOpen) call.fail(error);
     }
+  }
+
+  async #warmLeg(call: WaitingCall, at: number): Promise<void> {
+    const { warm, nowMs } = this.#options;
+    const leg = call.legs[at] as Leg;
+    const idle = leg.amountsMilli.map(() => 0);
+    const amounts = { gatesMilli: idle, consumedMilli: idle, countedMilli: idle, acquires: 0 };
+    const legs = [{ ...this.#legOf(leg, [call], at), ...amounts }];
+    const answer = await warm.consume(
+      { legs, configKey: this.#configKey, knownVersion: undefined, nowMs: nowMs?.() },
+      { timeoutMs: Math.max(1, Math.ceil(call.deadline.timeoutMs)) },
+    );
+    if (answer !== undefined) return;
+    await this.#options.step([{ ...leg, amountsMilli: idle }], call.options);
   }
 
   /** Grants in the order of the calls: each has what those after it have taken besides. */

@@ -3,6 +3,7 @@
 import { describePostgres } from "@zae-limiter/test-engines/postgres.ts";
 import { newSchema, type TestSchema } from "@zae-limiter/test-support/postgres-schema.ts";
 import { afterAll, beforeAll } from "vitest";
+import { busyParentTests } from "../remote/busy-parent.ts";
 import { processTests } from "../remote/processes.ts";
 
 const SOON = { timeoutMs: 20_000 };
@@ -24,4 +25,6 @@ describePostgres("processes", (url) => {
     const address = `${url}${url.includes("?") ? "&" : "?"}schema=${schema.schema}`;
     return { address, readsClock: true, deadlocks };
   });
+
+  busyParentTests(() => `${url}${url.includes("?") ? "&" : "?"}schema=${schema.schema}`);
 });

@@ -3,6 +3,7 @@
 import { describeRedis, ownPrefix } from "@zae-limiter/test-engines/redis.ts";
 import { removeKeys } from "@zae-limiter/test-support/redis-prefix.ts";
 import { afterAll } from "vitest";
+import { busyParentTests } from "../remote/busy-parent.ts";
 import { processTests } from "../remote/processes.ts";
 
 describeRedis("processes", (url) => {
@@ -10,4 +11,6 @@ describeRedis("processes", (url) => {
   afterAll(() => removeKeys(url, prefix));
 
   processTests(() => ({ address, readsClock: false }));
+
+  busyParentTests(() => address);
 });
