@@ -6,6 +6,7 @@
 import type { Random } from "../base/random.ts";
 import { Deadline, type Timer } from "../base/time.ts";
 import { invariant } from "../domain/check.ts";
+import { RateLimiterUnavailable } from "../domain/errors/errors.ts";
 import { tooLate } from "../domain/errors/unavailability.ts";
 import { bucketId } from "../records/keys.ts";
 import type { RefundWarning } from "./bucket-warning.ts";
@@ -66,6 +67,8 @@ export interface AdjustmentOptions {
   readonly timer: Timer;
   readonly random: Random;
   readonly onWarning: (warning: RefundWarning) => void;
+  /** Aborts when the store is closed; present where what is written with slots is repeated. */
+  readonly closed?: AbortSignal | undefined;
 }
 
 export class Adjustments<Tokens> {
@@ -78,12 +81,12 @@ export class Adjustments<Tokens> {
   constructor(adjuster: AdjustmentWriter<Tokens>, options: AdjustmentOptions) {
     this.#adjuster = adjuster;
     this.#options = options;
-    const { timer, random, onWarning } = options;
+    const { timer, random, onWarning, closed } = options;
     // The token lets the store recognise what was written already.
-    this.#later = new LaterRefunds({ timer, random, mayRepeat: () => true, onWarning });
+    this.#later = new LaterRefunds({ timer, random, mayRepeat: () => true, onWarning, closed });
     this.#adjusting = new Gathering(
       timer,
-      doing((shared) => adjuster.write(shared, adjuster.newTokens())),
+      doing((shared) => this.#adjust(shared)),
     );
     this.#refunding = new Gathering(
       timer,
@@ -114,6 +117,27 @@ export class Adjustments<Tokens> {
   async idle(): Promise<void> {
     await this.#refunding.idle();
     await this.#later.idle();
+  }
+
+  /**
+   * Adjusts, and throws. Where slots are given back and the outcome is unknown, that goes on in the
+   * background: no correction is worth a slot that stays held.
+   */
+  async #adjust(shared: SharedAdjustment): Promise<void> {
+    const tokens = this.#adjuster.newTokens();
+    try {
+      await this.#adjuster.write(shared, tokens);
+    } catch (error) {
+      if (this.#goesOn(shared.adjustment, error)) {
+        this.#later.add(shared.adjustment, () => this.#again(shared, tokens), error);
+      }
+      throw error;
+    }
+  }
+
+  #goesOn({ entry }: Adjustment, error: unknown): boolean {
+    if (entry === undefined || this.#options.closed === undefined) return false;
+    return error instanceof RateLimiterUnavailable && !error.nothingWritten;
   }
 
   async #refund(shared: SharedAdjustment): Promise<void> {

@@ -8,6 +8,7 @@ import type { Adjustment } from "./leg.ts";
 
 const REPETITIONS = 3;
 const PAUSE_MS = 100;
+const PAUSE_MS_MAX = 10_000;
 
 export interface LaterRefundsOptions {
   readonly timer: Timer;
@@ -15,6 +16,8 @@ export interface LaterRefundsOptions {
   /** Whether writing again after such a failure refunds only once. */
   readonly mayRepeat: (failure: RateLimiterUnavailable) => boolean;
   readonly onWarning: (warning: RefundWarning) => void;
+  /** Aborts when the store is closed; until then slots are given back until it answers. */
+  readonly closed?: AbortSignal | undefined;
 }
 
 export class LaterRefunds {
@@ -37,11 +40,18 @@ export class LaterRefunds {
   }
 
   async #repeat(adjustment: Adjustment, write: () => Promise<void>, first: unknown): Promise<void> {
-    const { timer, random, mayRepeat, onWarning } = this.#options;
+    const { timer, random, mayRepeat, onWarning, closed } = this.#options;
+    // A slot that stays held is lost until this process ends; others have its holder, then.
+    const isSlot = adjustment.entry !== undefined && closed !== undefined;
+    const goesOn = (repetition: number) =>
+      repetition <= REPETITIONS || (isSlot && closed?.aborted !== true);
     let cause = first;
-    for (let repetition = 1; repetition <= REPETITIONS; repetition += 1) {
+    for (let repetition = 1; goesOn(repetition); repetition += 1) {
       if (!(cause instanceof RateLimiterUnavailable) || !mayRepeat(cause)) break;
-      await timer.sleep(random() * PAUSE_MS * 2 ** repetition);
+      await timer.sleep(
+        random() * Math.min(PAUSE_MS_MAX, PAUSE_MS * 2 ** repetition),
+        isSlot ? closed : undefined,
+      );
       try {
         return await write();
       } catch (error) {

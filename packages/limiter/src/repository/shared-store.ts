@@ -122,7 +122,7 @@ export function bucketsOf(shared: Shared, namespaceId: string): BucketStore {
     ttlMultiplier: options.bucketTtlMultiplier ?? SHARED_OPTIONS.bucketTtlMultiplier.default,
     timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
     timer: options.timer ?? systemTimer,
-    ...defined({ maxShards: shared.maxShards }),
+    ...defined({ maxShards: shared.maxShards, slotExpirySeconds: options.slotExpirySeconds }),
     keepsShards: shared.keepsShards,
     onWarning: (warning) => warn(listeners, warning, namespaceId),
     onSplit: (notice) => {

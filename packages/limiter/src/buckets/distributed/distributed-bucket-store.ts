@@ -34,6 +34,7 @@ import {
   linkTests,
   refundOf,
 } from "../leg.ts";
+import { takesSlots } from "../slots/slot-amounts.ts";
 import { BucketOperations } from "./admin/bucket-operations.ts";
 import { BucketStamps } from "./admin/bucket-stamps.ts";
 import { ItemTransfer } from "./admin/item-transfer.ts";
@@ -57,6 +58,7 @@ import { decoded } from "./plan/seen-bucket.ts";
 import { BUCKET_EXISTS } from "./plan/write-plan.ts";
 import { Merger } from "./shards/merger.ts";
 import { type SplitNotice, Splitter } from "./shards/splitter.ts";
+import { type SlotParts, type SlotPartsOptions, slotParts } from "./slots/slot-parts.ts";
 import { BucketItems } from "./state/bucket-items.ts";
 import { BucketStates } from "./state/bucket-states.ts";
 import { CachedStates } from "./state/cached-states.ts";
@@ -64,8 +66,9 @@ import { seenShards, totals } from "./state/seen-shards.ts";
 import { ShardRequests } from "./state/shard-requests.ts";
 import { type BucketRules, WRITES_PER_PARTITION } from "./table-traits.ts";
 
-export interface DistributedBucketStoreOptions extends BucketRules {
-  readonly timeoutMs: number;
+export interface DistributedBucketStoreOptions
+  extends BucketRules,
+    Omit<SlotPartsOptions, "onWarning"> {
   readonly timer: Timer;
   /** The most shards that a bucket is split into; as many as there can be when absent. */
   readonly maxShards?: number;
@@ -96,6 +99,7 @@ export class DistributedBucketStore implements BucketStore {
   readonly #merger: Merger;
   readonly #closing = new AbortController();
   readonly holdsSlots = false;
+  readonly #slots: SlotParts;
   #relinks = 0;
 
   constructor(context: RecordContext, options: DistributedBucketStoreOptions) {
@@ -118,10 +122,13 @@ export class DistributedBucketStore implements BucketStore {
     this.#operations = new BucketOperations(context, this.#shards, rules);
     this.#links = new LinkChecks(context, this.#shards, options);
     this.#states = new BucketStates(context, this.#shards, rules);
-    const requests = new ShardRequests(context, this.#states, this.#links, rules);
+    const { closed } = this;
+    this.#slots = slotParts(context, this.#states, options, closed);
+    const { own } = this.#slots;
+    const requests = new ShardRequests(context, this.#states, this.#links, own, rules);
     const splitter = new Splitter(context, this.#shards, this.#links, options);
-    const adjuster = new Adjuster(context, this.#states, rules);
-    this.#adjustments = new Adjustments(adjuster, { ...options, random: context.random });
+    const adjuster = new Adjuster(context, this.#states, own, rules);
+    this.#adjustments = new Adjustments(adjuster, { ...options, random: context.random, closed });
     const onOrphan = ({ leg, parts, periods }: Orphan) => {
       for (const refund of refundOf(leg, parts, periods)) void this.refund(refund);
     };
@@ -130,6 +137,7 @@ export class DistributedBucketStore implements BucketStore {
     const parts = {
       states: this.#states,
       links: this.#links,
+      requests,
       slow,
       splitter,
       merger: this.#merger,
@@ -172,6 +180,12 @@ export class DistributedBucketStore implements BucketStore {
     legs: readonly Leg[],
     options: ConsumeOptions = {},
   ): ConsumeResult | Promise<ConsumeResult> {
+    if (!legs.some(takesSlots)) return this.#consume(legs, options);
+    const bounded = { ...options, deadline: this.#deadline(options) };
+    return this.#slots.dead.orAgain(legs, () => this.#consume(legs, bounded));
+  }
+
+  #consume(legs: readonly Leg[], options: ConsumeOptions): ConsumeResult | Promise<ConsumeResult> {
     if (options.speculative === false) for (const leg of legs) this.#states.forgetAll(leg);
     const nowMs = this.#context.clock();
     const known = this.#states.refusal(legs, nowMs, options.waits);
@@ -287,6 +301,7 @@ export class DistributedBucketStore implements BucketStore {
   async close(): Promise<void> {
     this.#closing.abort();
     await Promise.all([this.#links.close(), this.#adjustments.idle(), this.#merger.close()]);
+    await this.#slots.own.close();
   }
 
   #deadline({ deadline }: BucketCallOptions): Deadline {

@@ -4,24 +4,19 @@
  * by another one: from then on the step has happened, or it never will.
  */
 
-import { type Random, randomToken } from "../../base/random.ts";
-import type { Deadline, Timer } from "../../base/time.ts";
+import { randomToken } from "../../base/random.ts";
+import type { Deadline } from "../../base/time.ts";
 import { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import type { ConsumeResult } from "../bucket-consumer.ts";
 import { type Adjustment, type Leg, refundOf } from "../leg.ts";
 import { slotsOnly } from "../slots/slot-amounts.ts";
+import { type UntilAnsweredOptions, untilAnswered } from "../slots/until-answered.ts";
 import type { BucketTable } from "./bucket-table.ts";
 
 const TOKEN_BYTES = 15;
-const PAUSE_MS_MIN = 100;
-const PAUSE_MS_MAX = 5000;
 
-export interface UnsureSlotsOptions {
+export interface UnsureSlotsOptions extends UntilAnsweredOptions {
   readonly table: BucketTable;
-  readonly timer: Timer;
-  readonly random: Random;
-  /** Aborts when the store is closed: other processes give back what a process leaves behind. */
-  readonly closed: AbortSignal;
   /** Gives slots back that were taken, once for a token. */
   readonly giveBack: (adjustment: Adjustment, token: string, deadline?: Deadline) => Promise<void>;
   /** Called with the slots that were not taken. */
@@ -87,17 +82,8 @@ export class UnsureSlots {
     }
   }
 
-  /** Asks again and again, until there is an answer; `undefined`: there will be none. */
-  async #untilAnswered<Answer>(ask: () => Promise<Answer>): Promise<Answer | undefined> {
-    const { timer, random, closed } = this.#options;
-    for (let pauseMs = PAUSE_MS_MIN; ; pauseMs = Math.min(2 * pauseMs, PAUSE_MS_MAX)) {
-      try {
-        return await ask();
-      } catch (error) {
-        if (!(error instanceof RateLimiterUnavailable) || closed.aborted) return undefined;
-      }
-      await timer.sleep((0.5 + random() / 2) * pauseMs, closed, true);
-    }
+  #untilAnswered<Answer>(ask: () => Promise<Answer>): Promise<Answer | undefined> {
+    return untilAnswered(ask, this.#options);
   }
 
   /** Uses up a token by writing the rows as they are; false: the step of the token was done. */

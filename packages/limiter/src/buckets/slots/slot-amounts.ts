@@ -1,7 +1,7 @@
 /** The slots among the amounts of a call: those of limits of the kind `concurrency`. */
 
 import { hasSlots } from "../../core/bucket.ts";
-import { type BucketConfig, exceeds, gatesOf, type Leg } from "../leg.ts";
+import { type BucketConfig, exceeds, gatesOf, type Leg, type ShardPart } from "../leg.ts";
 
 type Slotted = Pick<BucketConfig, "limits" | "bypass">;
 
@@ -30,6 +30,17 @@ export function lacksSlots(
   balancesMilli: readonly number[],
 ): boolean {
   return exceeds(slotsOnly(config, gatesOf(config, amountsMilli)), balancesMilli);
+}
+
+/** Returns what was consumed from a shard; only what takes slots has their entry. */
+export function partOf(
+  config: Slotted,
+  shard: number,
+  amountsMilli: readonly number[],
+  entry: string | undefined,
+): ShardPart {
+  if (entry === undefined || !movesSlots(config, amountsMilli)) return { shard, amountsMilli };
+  return { shard, amountsMilli, entry };
 }
 
 /** Returns the amounts of slots alone, in milli-slots; all others are zero. */

@@ -26,6 +26,16 @@ export function tooBusy(message: string): RateLimiterUnavailable {
   return new RateLimiterUnavailable(message, { reason: "throttled", nothingWritten: true });
 }
 
+/** Returns the error of a request before the write: for the call, nothing was written. */
+export function unwritten(error: unknown): unknown {
+  if (!(error instanceof RateLimiterUnavailable) || error.nothingWritten) return error;
+  return new RateLimiterUnavailable(error.message, {
+    cause: error,
+    ...(error.reason === undefined ? {} : { reason: error.reason }),
+    nothingWritten: true,
+  });
+}
+
 /** Makes the error of a call whose deadline is over. */
 export function tooLate(nothingWritten = true): RateLimiterUnavailable {
   const message = "The store did not answer in time";

@@ -2,9 +2,11 @@
 
 import { defined } from "../../base/defined.ts";
 import { systemRandom } from "../../base/random.ts";
-import { serverClock } from "../../base/time.ts";
+import { serverClock, systemTimer } from "../../base/time.ts";
 import { DistributedBucketStore } from "../../buckets/distributed/distributed-bucket-store.ts";
 import { DYNAMODB_TRAITS } from "../../buckets/distributed/table-traits.ts";
+import { holderTimes, REMOTE_HOLDERS, SlotHolder } from "../../buckets/slots/slot-holder.ts";
+import { HolderRecords } from "../../records/holders.ts";
 import { DynamoItemStore } from "../../storage/dynamodb/item-store.ts";
 import { adapterOptions, type Backend } from "../backend.ts";
 import type { DynamoOptions } from "../options.ts";
@@ -15,6 +17,15 @@ export async function openTable(location: TableLocation, options: DynamoOptions)
   const shared = adapterOptions(options);
   const store = new DynamoItemStore({ ...connectionTo(location, options), ...shared });
   const { table } = location;
+  // A clock that was passed in is an argument, not a machine's clock: it is never corrected.
+  const clock = options.clock === undefined ? serverClock(shared.clock, store) : shared.clock;
+  const holder = new SlotHolder({
+    records: new HolderRecords(store),
+    clock,
+    timer: options.timer ?? systemTimer,
+    random: options.random ?? systemRandom,
+    times: holderTimes(REMOTE_HOLDERS, options.slotExpirySeconds),
+  });
   return {
     name: table,
     database: { system: "aws.dynamodb", table },
@@ -22,12 +33,11 @@ export async function openTable(location: TableLocation, options: DynamoOptions)
     store,
     scannable: store,
     changes: { by: "shards", stream: store.stream() },
-    // A clock that was passed in is an argument, not a machine's clock: it is never corrected.
-    clock: options.clock === undefined ? serverClock(shared.clock, store) : shared.clock,
+    clock,
     random: systemRandom,
     countsUsage: true,
     openBuckets: (context, bucketOptions) =>
-      new DistributedBucketStore(context, { ...bucketOptions, ...DYNAMODB_TRAITS }),
+      new DistributedBucketStore(context, { ...bucketOptions, ...DYNAMODB_TRAITS, holder }),
   };
 }
 

@@ -17,12 +17,14 @@ import type { Item, Key, Value } from "../../../storage/item.ts";
 import type { WriteResult } from "../../../storage/item-store.ts";
 import type { AdjustmentWriter, SharedAdjustment } from "../../adjustments.ts";
 import { type Adjustment, amountsByName, isRefund, linkInRecord, takenOf } from "../../leg.ts";
+import { movesSlots, withoutSlots } from "../../slots/slot-amounts.ts";
 import { planAdjust } from "../plan/adjust-plan.ts";
 import { newBucket } from "../plan/new-bucket.ts";
 import { decoded, type SeenBucket } from "../plan/seen-bucket.ts";
 import { NO_BUCKET, type WritePlan } from "../plan/write-plan.ts";
 import { TRANSACTED_MS, WRITE_MS } from "../plan/writes-meter.ts";
 import { originOf } from "../shards/shards.ts";
+import type { OwnSlots, UnsureWrite } from "../slots/own-slots.ts";
 import type { BucketStates } from "../state/bucket-states.ts";
 import { ShardItems } from "../state/shard-items.ts";
 import type { BucketRules } from "../table-traits.ts";
@@ -32,13 +34,15 @@ const ATTEMPTS_MAX = 50;
 /** 20 characters; two numbers are appended, and DynamoDB takes at most 36. */
 const TOKEN_BYTES = 15;
 
-/** The tokens of one change, however often it is repeated. */
+/** What makes one change happen once, however often it is repeated. */
 export interface Tokens {
   readonly base: string;
   /** How many plans the store has refused, each under a token of its own. */
   plans: number;
   /** The plan that was sent last, while its outcome is unknown: the token belongs to it. */
   unsure: { readonly plan: WritePlan; readonly shard: number } | undefined;
+  /** The write that gives slots back, while its outcome is unknown. */
+  unsureSlots: UnsureWrite | undefined;
 }
 
 /** One change, from the state it is planned from to the end. */
@@ -55,10 +59,17 @@ export class Adjuster implements AdjustmentWriter<Tokens> {
   readonly #states: BucketStates;
   readonly #items: ShardItems;
   readonly #rules: BucketRules;
+  readonly #slots: Pick<OwnSlots, "update" | "hasArrived">;
   /** Tokens differ even where random numbers do not, as in simulations. */
   #tokens = 0;
 
-  constructor(context: RecordContext, states: BucketStates, rules: BucketRules) {
+  constructor(
+    context: RecordContext,
+    states: BucketStates,
+    slots: Pick<OwnSlots, "update" | "hasArrived">,
+    rules: BucketRules,
+  ) {
+    this.#slots = slots;
     this.#context = context;
     this.#states = states;
     this.#items = new ShardItems(context, states.shards);
@@ -68,12 +79,24 @@ export class Adjuster implements AdjustmentWriter<Tokens> {
   newTokens(): Tokens {
     this.#tokens += 1;
     const random = randomToken(this.#context.random, TOKEN_BYTES);
-    return { base: `${random}${this.#tokens.toString(36)}`, plans: 0, unsure: undefined };
+    return {
+      base: `${random}${this.#tokens.toString(36)}`,
+      plans: 0,
+      unsure: undefined,
+      unsureSlots: undefined,
+    };
   }
 
   /** Writes the deltas; throws when the store cannot. */
   async write(shared: SharedAdjustment, tokens: Tokens): Promise<void> {
-    const { adjustment, deadline } = shared;
+    const { deadline } = shared;
+    let { adjustment } = shared;
+    if (movesSlots(adjustment.config, adjustment.deltasMilli)) {
+      if (await this.#giveBack(shared, tokens)) return;
+      // The entry is gone: the tokens are written alone.
+      const deltasMilli = withoutSlots(adjustment.config, adjustment.deltasMilli);
+      adjustment = { ...adjustment, deltasMilli };
+    }
     if (adjustment.deltasMilli.every((delta) => delta === 0)) return;
     const cached = this.#cached(adjustment);
     const attempt: Attempt = {
@@ -85,7 +108,7 @@ export class Adjuster implements AdjustmentWriter<Tokens> {
     if (cached === undefined) attempt.bucket = await this.#read(adjustment, deadline);
     const heir =
       attempt.bucket === undefined ? await this.#heirOf(adjustment, deadline) : undefined;
-    if (heir !== undefined) return this.#writeInstead(heir, shared, tokens);
+    if (heir !== undefined) return this.#writeInstead(heir, { ...shared, adjustment }, tokens);
     do {
       await drive(
         () => this.#next(adjustment, attempt),
@@ -93,9 +116,39 @@ export class Adjuster implements AdjustmentWriter<Tokens> {
       );
       if (!attempt.isDone && attempt.bucket === undefined) {
         const merged = await this.#heirOf(adjustment, deadline);
-        if (merged !== undefined) return this.#writeInstead(merged, shared, tokens);
+        if (merged !== undefined) {
+          return this.#writeInstead(merged, { ...shared, adjustment }, tokens);
+        }
       }
     } while (await this.#isCreatedByAnother(adjustment, attempt, deadline));
+  }
+
+  /** Gives back slots with the tokens, by one update; false: their entry is gone. */
+  async #giveBack({ adjustment, deadline }: SharedAdjustment, tokens: Tokens): Promise<boolean> {
+    const { entry } = adjustment;
+    if (entry === undefined) return false;
+    const key = this.#keyOf(adjustment);
+    const cached = this.#cached(adjustment);
+    const bucket = cached ?? (await this.#read(adjustment, deadline));
+    const isCached = cached !== undefined;
+    const attempt: Attempt = { bucket, isCached, attempts: 0, isDone: false };
+    let isGone = bucket === undefined;
+    const decide = () => (isGone ? undefined : this.#next(adjustment, attempt, WRITE_MS));
+    await drive(decide, async (plan) => {
+      isGone = plan.slots === undefined;
+      if (isGone) return;
+      const observe = this.#states.shards.observe(key.PK);
+      const sent = await this.#slots.update({ key, plan, entry }, deadline, {}, (unsure) => {
+        tokens.unsureSlots = unsure;
+      });
+      isGone = sent === undefined;
+      if (sent === undefined) return;
+      attempt.isDone = sent.ok;
+      attempt.isCached = false;
+      attempt.bucket = observe(decoded(sent.items.get(0)), this.#context.clock()).bucket;
+      isGone = attempt.bucket === undefined;
+    });
+    return attempt.isDone;
   }
 
   #writeInstead(shard: number, shared: SharedAdjustment, tokens: Tokens): Promise<void> {
@@ -144,12 +197,22 @@ export class Adjuster implements AdjustmentWriter<Tokens> {
 
   /** Sends a plan of unknown outcome once more: it is made once, or refused for certain. */
   async hasArrived({ adjustment, deadline }: SharedAdjustment, tokens: Tokens): Promise<boolean> {
+    const { unsureSlots } = tokens;
+    if (unsureSlots !== undefined) {
+      const hasArrived = await this.#slots.hasArrived(unsureSlots, deadline.timeoutMs);
+      tokens.unsureSlots = undefined;
+      return hasArrived;
+    }
     if (tokens.unsure === undefined) return false;
     const { plan, shard } = tokens.unsure;
     return (await this.#transact({ ...adjustment, shard }, plan, tokens, deadline)).ok;
   }
 
-  #next(adjustment: Adjustment, attempt: Attempt): readonly WritePlan[] | undefined {
+  #next(
+    adjustment: Adjustment,
+    attempt: Attempt,
+    costMs = isRefund(adjustment) ? TRANSACTED_MS : WRITE_MS,
+  ): readonly WritePlan[] | undefined {
     const { config, deltasMilli, acquires = 0, shard, endsMs } = adjustment;
     const { bucket, isCached } = attempt;
     if (attempt.isDone || bucket === undefined) return undefined;
@@ -162,7 +225,7 @@ export class Adjuster implements AdjustmentWriter<Tokens> {
       rules: this.#rules,
       trustFull: isCached ? this.#states.trustsFull(adjustment, shard) : () => true,
       acquires,
-      costMs: isRefund(adjustment) ? TRANSACTED_MS : WRITE_MS,
+      costMs,
     };
     const plan = planAdjust(bucket, config, deltasMilli, context, endsMs);
     return plan.kind === "write" ? [plan.plan] : undefined;

@@ -22,7 +22,7 @@ import type { Guess } from "../plan/write-plan.ts";
 import type { Merger } from "../shards/merger.ts";
 import type { Splitter } from "../shards/splitter.ts";
 import type { BucketStates } from "../state/bucket-states.ts";
-import type { Written } from "../state/shard-requests.ts";
+import type { ShardRequests, Written } from "../state/shard-requests.ts";
 import type { BucketRules } from "../table-traits.ts";
 import { ConsumeGroup, mayShare, type Orphan, WaitingConsume } from "./group.ts";
 import type { LinkChecks } from "./link-checks.ts";
@@ -47,6 +47,7 @@ type AskingStep = Exclude<Step, { do: "answer" | "pass" | "wait" }>;
 export interface DriverParts {
   readonly states: BucketStates;
   readonly links: LinkChecks;
+  readonly requests: Pick<ShardRequests, "update">;
   readonly slow: SlowSteps;
   readonly splitter: Splitter;
   readonly merger: Merger;
@@ -64,6 +65,7 @@ export class Driver {
   readonly #context: RecordContext;
   readonly #states: BucketStates;
   readonly #links: LinkChecks;
+  readonly #requests: DriverParts["requests"];
   readonly #slow: SlowSteps;
   readonly #splitter: Splitter;
   readonly #merger: Merger;
@@ -74,6 +76,7 @@ export class Driver {
     this.#context = context;
     this.#states = parts.states;
     this.#links = parts.links;
+    this.#requests = parts.requests;
     this.#slow = parts.slow;
     this.#splitter = parts.splitter;
     this.#merger = parts.merger;
@@ -179,7 +182,7 @@ export class Driver {
       return group.record({ of: "changed" });
     }
     group.markSent(write.members);
-    const { ok, bucket } = await this.write(group, write, deadline);
+    const { ok, bucket, entry } = await this.write(group, write, deadline);
     group.clearSent();
     if (!ok || bucket === undefined) {
       return group.record({ of: "shown", shard, bucket, askedMs: atMs, overtaken: write });
@@ -188,7 +191,7 @@ export class Driver {
     this.#splitter.loads?.recordMeter(bucket);
     if (bucket.shardCount > 1) this.#merger.saw(bucket);
     this.#count("consumed", group, queue);
-    group.record({ of: "written", write, bucket });
+    group.record({ of: "written", write, bucket, entry });
   }
 
   /** Consumes by one conditional update. Throws when nothing is known of the outcome. */
@@ -198,13 +201,11 @@ export class Driver {
     const { shards } = this.#states;
     const unpredict = shards.predict(key.PK, from, guesses);
     const observe = shards.observe(key.PK);
-    const options = { timeoutMs: deadline.timeoutMs, hotKey: "raise" } as const;
     try {
-      const { change, condition } = plan;
-      const result = await this.#context.store.update(key, change, condition, options);
-      const { bucket } = observe(decoded(result.item), write.atMs);
-      if (bucket !== undefined) this.#learn(key.PK, result.ok, bucket, write);
-      return { ok: result.ok && bucket !== undefined, bucket };
+      const { ok, item, entry } = await this.#requests.update(key, plan, deadline);
+      const { bucket } = observe(decoded(item), write.atMs);
+      if (bucket !== undefined) this.#learn(key.PK, ok, bucket, write);
+      return { ok: ok && bucket !== undefined, bucket, entry };
     } catch (error) {
       if (error instanceof RateLimiterUnavailable && error.nothingWritten) {
         const { config } = request;

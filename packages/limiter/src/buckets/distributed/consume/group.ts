@@ -2,11 +2,11 @@
 
 import type { Deadline } from "../../../base/time.ts";
 import { invariant } from "../../../domain/check.ts";
-import { RateLimiterUnavailable } from "../../../domain/errors/errors.ts";
-import { tooLate } from "../../../domain/errors/unavailability.ts";
+import { tooLate, unwritten } from "../../../domain/errors/unavailability.ts";
 import type { BucketName } from "../../../records/keys.ts";
 import { Waiting } from "../../gathering.ts";
 import type { BucketConfig, Leg, SeenPeriods, ShardPart } from "../../leg.ts";
+import { partOf } from "../../slots/slot-amounts.ts";
 import { GROUP_MAX } from "../plan/consume-plan.ts";
 import { periodsIn } from "../plan/period-plan.ts";
 import type { SeenBucket } from "../plan/seen-bucket.ts";
@@ -162,7 +162,7 @@ export class ConsumeGroup implements Request {
     const { last } = this.#history;
     switch (last?.of) {
       case "written":
-        return last.write.members.map((member) => orphanOf(member, last.bucket));
+        return last.write.members.map((member) => orphanOf(member, last.bucket, last.entry));
       case "created":
         return last.members.map((member) => orphanOf(member, last.bucket));
       case "spread":
@@ -207,7 +207,7 @@ export class ConsumeGroup implements Request {
   /** Ends all members: those of the write that failed, and those for which nothing was written. */
   fail(error: unknown): void {
     for (const member of this.#members) {
-      if (member.isOpen) member.fail(member.isSent ? error : nothingWritten(error));
+      if (member.isOpen) member.fail(member.isSent ? error : unwritten(error));
     }
     this.#members = [];
   }
@@ -220,23 +220,14 @@ export function newHistory(sinceMs: number): History {
 
 const NONE_TRIED: ReadonlySet<number> = new Set();
 
-function orphanOf(member: Member, bucket: SeenBucket): Orphan {
+function orphanOf(member: Member, bucket: SeenBucket, entry?: string): Orphan {
   const leg = legOf(member);
   const { shard, refilledAtMs } = bucket;
   const periods = periodsIn([bucket], leg.config, refilledAtMs);
-  return { leg, parts: [{ shard, amountsMilli: member.amountsMilli }], periods };
+  return { leg, parts: [partOf(leg.config, shard, member.amountsMilli, entry)], periods };
 }
 
 function legOf(member: Member): Leg {
   invariant(member instanceof WaitingConsume, "the members of a group wait for their answers");
   return member.leg;
-}
-
-function nothingWritten(error: unknown): unknown {
-  if (!(error instanceof RateLimiterUnavailable) || error.nothingWritten) return error;
-  return new RateLimiterUnavailable(error.message, {
-    cause: error,
-    ...(error.reason === undefined ? {} : { reason: error.reason }),
-    nothingWritten: true,
-  });
 }

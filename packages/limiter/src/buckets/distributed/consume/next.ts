@@ -10,6 +10,7 @@
 import { invariant } from "../../../domain/check.ts";
 import { pauseMs } from "../../gathering.ts";
 import { effectiveLink, linkIn } from "../../leg.ts";
+import { partOf } from "../../slots/slot-amounts.ts";
 import {
   askedAt,
   balancesAfterEach,
@@ -181,11 +182,11 @@ function nextOfNothing(request: Request, fresh: boolean, { nowMs }: Situation): 
 /** Answers the members of a write; those that did not fit are decided by the state it has shown. */
 function afterWrite(
   request: Request,
-  { write, bucket }: Extract<StepOutcome, { of: "written" }>,
+  { write, bucket, entry }: Extract<StepOutcome, { of: "written" }>,
   situation: Situation,
 ): readonly Step[] {
   const { members, atMs } = write;
-  const answers = consumed(request, { members, bucket, atMs }, situation);
+  const answers = consumed(request, { members, bucket, atMs, entry }, situation);
   const answer: Step = { do: "answer", answers };
   return isSaturated(bucket, situation.nowMs) ? [{ do: "split", bucket }, answer] : [answer];
 }
@@ -222,10 +223,11 @@ function consumed(
     readonly members: readonly Member[];
     readonly bucket: SeenBucket;
     readonly atMs: number;
+    readonly entry?: string | undefined;
   },
   { states, nowMs }: Situation,
 ): AnsweredMember[] {
-  const { members, bucket } = written;
+  const { members, bucket, entry } = written;
   const { shard, shardCount } = bucket;
   const link = effectiveLink(linkIn(bucket), config.cascade);
   const last = shardCount === 1 ? undefined : states.lastBalances(name, config, [shard]);
@@ -234,7 +236,7 @@ function consumed(
   const shownAtMs = last?.shownAtMs;
   const periods = states.periodsOf(name, config, written);
   return members.map((member, at) => {
-    const parts = [{ shard, amountsMilli: member.amountsMilli }];
+    const parts = [partOf(config, shard, member.amountsMilli, entry)];
     const balancesMilli = after[at] as readonly number[];
     return { member, answer: { kind: "consumed", parts, link, balancesMilli, periods, shownAtMs } };
   });

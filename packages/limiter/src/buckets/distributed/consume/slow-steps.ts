@@ -4,6 +4,8 @@ import { boundedMap } from "../../../base/bounded-map.ts";
 import type { Clock } from "../../../base/time.ts";
 import { InfrastructureError, RateLimiterUnavailable } from "../../../domain/errors/errors.ts";
 import { type BucketName, bucketId } from "../../../records/keys.ts";
+import { sumOf } from "../../leg.ts";
+import { movesSlots } from "../../slots/slot-amounts.ts";
 import type { SeenBucket } from "../plan/seen-bucket.ts";
 import { RepairedCounts } from "../shards/announced-shards.ts";
 import type { Splitter } from "../shards/splitter.ts";
@@ -89,7 +91,10 @@ export class SlowSteps {
     group.markSent(members);
     const { ok, bucket } = await this.#requests.create(group, members, atMs, group.deadline);
     group.clearSent();
-    if (ok && bucket !== undefined) return group.record({ of: "created", members, bucket });
+    const isConsumed = !movesSlots(group.config, sumOf(members));
+    if (ok && bucket !== undefined && isConsumed) {
+      return group.record({ of: "created", members, bucket });
+    }
     group.record({ of: "shown", shard: 0, bucket, askedMs: this.#clock() });
   }
 
@@ -98,9 +103,9 @@ export class SlowSteps {
     group: ConsumeGroup,
   ): Promise<void> {
     group.markSent([member]);
-    const ok = await this.#requests.spread(group, member, writes, group.deadline);
+    const made = await this.#requests.spread(group, member, writes, group.deadline);
     group.clearSent();
-    group.record(ok ? { of: "spread", member, writes, periods } : { of: "changed" });
+    group.record(made ? { of: "spread", member, writes: made, periods } : { of: "changed" });
   }
 
   async #applyLimits(

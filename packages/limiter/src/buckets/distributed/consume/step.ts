@@ -116,7 +116,13 @@ export type StepOutcome =
       /** The write that another one has overtaken. */
       readonly overtaken?: ShardWrite;
     }
-  | { readonly of: "written"; readonly write: ShardWrite; readonly bucket: SeenBucket }
+  | {
+      readonly of: "written";
+      readonly write: ShardWrite;
+      readonly bucket: SeenBucket;
+      /** The entry that has the slots of the members; absent: none takes any. */
+      readonly entry?: string | undefined;
+    }
   | { readonly of: "created"; readonly members: readonly Member[]; readonly bucket: SeenBucket }
   | { readonly of: "all"; readonly count: number; readonly shards: ShardSet<SeenBucket> }
   | ({ readonly of: "spread" } & Spread)

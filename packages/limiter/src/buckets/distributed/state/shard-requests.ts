@@ -2,13 +2,14 @@
 
 import { randomToken } from "../../../base/random.ts";
 import type { Deadline } from "../../../base/time.ts";
+import { invariant } from "../../../domain/check.ts";
 import { RateLimiterUnavailable } from "../../../domain/errors/errors.ts";
 import { ACQUIRES, encodeBucket } from "../../../records/bucket-item.ts";
 import { type BucketName, entityKey, namespaceIdKey } from "../../../records/keys.ts";
 import { refuseInactive } from "../../../records/namespaces/namespace-state.ts";
 import type { RecordContext } from "../../../records/record-context.ts";
 import type { Item, Key, Value } from "../../../storage/item.ts";
-import type { Write } from "../../../storage/item-store.ts";
+import type { Write, WriteResult } from "../../../storage/item-store.ts";
 import {
   amountsByName,
   type BucketConfig,
@@ -18,12 +19,14 @@ import {
   ownerStamps,
   sumOf,
 } from "../../leg.ts";
+import { movesSlots } from "../../slots/slot-amounts.ts";
 import type { LinkChecks } from "../consume/link-checks.ts";
 import type { Member, Request, SpreadWrite } from "../consume/step.ts";
 import { acquiresOf } from "../plan/consume-plan.ts";
 import { newBucket } from "../plan/new-bucket.ts";
 import { decoded, type SeenBucket } from "../plan/seen-bucket.ts";
 import { NO_BUCKET, type WritePlan } from "../plan/write-plan.ts";
+import type { OwnSlots, Sent, SlotMove, SlotRequest } from "../slots/own-slots.ts";
 import type { BucketRules } from "../table-traits.ts";
 import type { BucketStates } from "./bucket-states.ts";
 import type { CachedState } from "./cached-states.ts";
@@ -44,6 +47,8 @@ interface Read {
 export interface Written {
   readonly ok: boolean;
   readonly bucket: SeenBucket | undefined;
+  /** The entry that has its slots; absent where it moves none. */
+  readonly entry?: string | undefined;
 }
 
 export class ShardRequests {
@@ -52,9 +57,17 @@ export class ShardRequests {
   readonly #items: ShardItems;
   readonly #links: LinkChecks;
   readonly #rules: BucketRules;
+  readonly #slots: OwnSlots;
   readonly #reads = new Map<string, Read>();
 
-  constructor(context: RecordContext, states: BucketStates, links: LinkChecks, rules: BucketRules) {
+  constructor(
+    context: RecordContext,
+    states: BucketStates,
+    links: LinkChecks,
+    slots: OwnSlots,
+    rules: BucketRules,
+  ) {
+    this.#slots = slots;
     this.#context = context;
     this.#states = states;
     this.#items = new ShardItems(context, states.shards);
@@ -98,6 +111,30 @@ export class ShardRequests {
     return buckets;
   }
 
+  /** Consumes by one conditional update. Throws when nothing is known of the outcome. */
+  update(
+    key: Key,
+    plan: WritePlan,
+    deadline: Deadline,
+  ): Promise<WriteResult & Pick<Written, "entry">> {
+    if (plan.slots !== undefined) return this.#updateSlots(key, plan, deadline);
+    const { change, condition } = plan;
+    const options = { timeoutMs: deadline.timeoutMs, hotKey: "raise" } as const;
+    return this.#context.store.update(key, change, condition, options);
+  }
+
+  /** Consumes with slots, in the turn of the item and under an entry. */
+  async #updateSlots(
+    key: Key,
+    plan: WritePlan,
+    deadline: Deadline,
+  ): Promise<WriteResult & Pick<Written, "entry">> {
+    const options = { hotKey: "raise" } as const;
+    const sent = await this.#slots.update({ key, plan }, deadline, options);
+    invariant(sent !== undefined, "an entry of this process takes slots");
+    return { ok: sent.ok, item: sent.items.get(0), entry: sent.entries[0] };
+  }
+
   /** Creates the bucket, full except for the amounts of the members, unless it exists by now. */
   async create(
     { name, config }: Request,
@@ -107,11 +144,13 @@ export class ShardRequests {
   ): Promise<Written> {
     const { namespaceId, store, clock } = this.#context;
     const key = this.#states.keyOf(name, 0);
-    const amountsMilli = sumOf(members);
+    // Slots need an entry, and an entry needs a bucket: it begins full, and the write comes next.
+    const isEmpty = movesSlots(config, sumOf(members));
+    const amountsMilli = isEmpty ? config.limits.map(() => 0) : sumOf(members);
     const owner = await this.#ownerOf(name, config, members, deadline);
     const rules = this.#rules;
     const made = newBucket({ name, config, ...owner, amountsMilli, nowMs: atMs, rules });
-    const acquires = acquiresOf(members);
+    const acquires = isEmpty ? 0 : acquiresOf(members);
     const item = encodeBucket(namespaceId, made);
     const counted = acquires === 0 ? item : { ...item, [ACQUIRES]: acquires };
     const observe = this.#states.shards.observe(key.PK);
@@ -122,29 +161,50 @@ export class ShardRequests {
     return { ok: result.ok, bucket };
   }
 
-  /** Consumes from several shards in one transaction, and returns whether it was made. */
+  /**
+   * Consumes from several shards in one transaction. Returns the writes with the entries of their
+   * slots; `undefined`: it was not made.
+   */
   async spread(
     { name, config }: Request,
     _member: Member,
     writes: readonly SpreadWrite[],
     deadline: Deadline,
-  ): Promise<boolean> {
-    const { store, clock, random } = this.#context;
-    const keys = writes.map(({ part }) => this.#states.keyOf(name, part.shard));
-    const observes = keys.map(({ PK }) => this.#states.shards.observe(PK));
-    const result = await store.transact(
-      writes.map(({ plan }, at) => updateOf(keys[at] as Key, plan)),
-      { token: randomToken(random), timeoutMs: deadline.timeoutMs },
-    );
-    if (!result.ok) {
-      for (const [at, { item }] of result.failures) observes[at]?.(decoded(item), clock());
-      return false;
+  ): Promise<readonly SpreadWrite[] | undefined> {
+    const { clock } = this.#context;
+    const moves = writes.map(({ part, plan }) => ({
+      key: this.#states.keyOf(name, part.shard),
+      plan,
+    }));
+    const observes = moves.map(({ key }) => this.#states.shards.observe(key.PK));
+    const send = (requests: readonly SlotRequest[]) => this.#transact(moves, requests, deadline);
+    const sent = await this.#slots.write(moves, deadline, send);
+    invariant(sent !== undefined, "entries of this process take slots");
+    if (!sent.ok) {
+      for (const [at, item] of sent.items) observes[at]?.(decoded(item), clock());
+      return undefined;
     }
-    writes.forEach(({ part }, at) => {
+    return writes.map((write, at) => {
+      const { part } = write;
       const consumed = amountsByName(config, part.amountsMilli);
-      this.#states.shards.changed((keys[at] as Key).PK, consumed);
+      this.#states.shards.changed((moves[at] as SlotMove).key.PK, consumed);
+      const entry = sent.entries[at];
+      return entry === undefined ? write : { ...write, part: { ...part, entry } };
     });
-    return true;
+  }
+
+  async #transact(
+    moves: readonly SlotMove[],
+    requests: readonly SlotRequest[],
+    { timeoutMs }: Deadline,
+  ): Promise<Sent> {
+    const { store, random } = this.#context;
+    const writes = requests.map(({ change, condition }, at): Write => {
+      return { update: (moves[at] as SlotMove).key, change, condition };
+    });
+    const result = await store.transact(writes, { token: randomToken(random), timeoutMs });
+    if (result.ok) return { ok: true, items: new Map() };
+    return { ok: false, items: new Map([...result.failures].map(([at, { item }]) => [at, item])) };
   }
 
   /** Writes new limits to a shard; returns `undefined` if they are written, or may be later. */
@@ -204,8 +264,4 @@ export class ShardRequests {
     refuseInactive(namespaceId, namespace);
     return record;
   }
-}
-
-function updateOf(update: Key, { change, condition }: WritePlan): Write {
-  return { update, change, condition };
 }
