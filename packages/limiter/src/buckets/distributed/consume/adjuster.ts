@@ -34,7 +34,7 @@ const ATTEMPTS_MAX = 50;
 /** 20 characters; two numbers are appended, and DynamoDB takes at most 36. */
 const TOKEN_BYTES = 15;
 
-/** What makes one change happen once, however often it is repeated. */
+/** The marks by which one change happens once, however often it is repeated. */
 export interface Tokens {
   readonly base: string;
   /** How many plans the store has refused, each under a token of its own. */

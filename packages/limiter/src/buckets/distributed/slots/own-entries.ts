@@ -1,10 +1,11 @@
 /**
- * What this process has left in its entries, and what a write to one of them expects and leaves.
- * Pure.
+ * The entries of this process: what it has left in them, and what a write to one expects and
+ * leaves. Pure.
  *
- * Each write raises the sequence, and tests the one that this process has left. A write whose answer
- * was lost has therefore happened where the entry is as it leaves it; where the entry is as it was
- * before, a *fence* raises nothing but the sequence, and from then on the write never happens.
+ * Each write raises the sequence, and tests the one that this process has left. A write whose
+ * answer was lost has therefore happened where the entry is as it leaves it; where the entry is as
+ * it was before, a *fence* raises nothing but the sequence, and from then on the write never
+ * happens.
  *
  * An entry is removed with its last slot, and its name is not used again; but for one that a fence
  * began: the write that would have begun it tests that there is none, and may still be under way.
@@ -39,7 +40,7 @@ export interface EntryWrite {
   readonly slots: number;
 }
 
-/** Returns the write that moves slots of an entry; `undefined` where it would have less than none. */
+/** Returns the write that moves slots of an entry; `undefined` where it has less. */
 export function entryWrite(
   entry: string,
   marks: OwnMarks,
@@ -94,7 +95,7 @@ export function fenceRequest(write: EntryWrite) {
 }
 
 /**
- * What has become of a write: it has happened, it may still happen, it never will, or the entry is
+ * The outcome of a write: it has happened, it may still happen, it never will, or the entry is
  * gone: it was reclaimed, or its bucket was deleted.
  */
 export type Outcome = "landed" | "open" | "fenced" | "gone";

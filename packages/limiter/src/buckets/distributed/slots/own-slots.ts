@@ -138,7 +138,7 @@ export class OwnSlots {
     return this.write([move], deadline, send, onUnsure);
   }
 
-  /** Whether a write has happened whose outcome was unknown, or cannot be told from one that has. */
+  /** Whether a write of unknown outcome has happened; where its entry is gone, it may have. */
   async hasArrived(unsure: UnsureWrite, timeoutMs: number): Promise<boolean> {
     await this.#inTurn([unsure.key], () => this.#settle(unsure.key, timeoutMs));
     return unsure.outcome !== "fenced";

@@ -35,7 +35,7 @@ function move(count: number, entry?: string): SlotMove {
   return { key: KEY, plan: { change, condition, slots: new Map([["parallel", count]]) }, entry };
 }
 
-/** What becomes of an update. */
+/** The way in which an update fails. */
 type Fault = "none" | "late" | "lost";
 
 class World {
