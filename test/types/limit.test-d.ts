@@ -6,6 +6,7 @@ import {
   type LimitSpec,
   type PeriodRule,
   type RateOptions,
+  type RateSchedule,
 } from "@zae-limiter/limiter/index.ts";
 import { describe, expectTypeOf, test } from "vitest";
 
@@ -22,6 +23,7 @@ describe("Limit", () => {
       readonly rule: PeriodRule | undefined;
       readonly kind: LimitKind;
       readonly alerts: readonly number[];
+      readonly schedule: RateSchedule | undefined;
     }>();
     // @ts-expect-error A limit never changes.
     limit.capacity = 5;
@@ -65,6 +67,7 @@ describe("Limit", () => {
       | "session_seconds"
       | "concurrent"
       | "alerts"
+      | "schedule"
     >();
     expectTypeOf(limit.toString()).toBeString();
     expectTypeOf(limit.equals).parameters.toEqualTypeOf<[other: Limit]>();

@@ -46,6 +46,7 @@ describe("LimitStatus", () => {
       readonly resource: string;
       readonly limitName: string;
       readonly limit: Limit;
+      readonly scheduled?: Limit;
       readonly kind: "rate" | "quota" | "session" | "concurrency";
       readonly available: number;
       readonly requested: number;

@@ -2,7 +2,8 @@
 
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
-import { Limit, type LimitJson } from "@zae-limiter/limiter/domain/limit.ts";
+import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
+import type { LimitJson } from "@zae-limiter/limiter/domain/limit-spec.ts";
 import { DEFAULT_RESOURCE } from "@zae-limiter/limiter/domain/names.ts";
 import type { AuditEvent } from "@zae-limiter/limiter/records/audit.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";

@@ -36,6 +36,7 @@ export type {
 } from "./buckets/bucket-records.ts";
 export type { Period } from "./core/calendar.ts";
 export type { CalendarRule, Carry, PeriodRule, SessionRule } from "./core/period-rule.ts";
+export type { RateSchedule, RateWindow } from "./core/rate-schedule.ts";
 export type { WindowType } from "./core/windows.ts";
 export { Entity } from "./domain/entity.ts";
 export { type CopyRefusal, CopyRefusedError } from "./domain/errors/copy-refused.ts";
@@ -87,12 +88,11 @@ export type { JsonValue } from "./domain/json.ts";
 export {
   Limit,
   type LimitInput,
-  type LimitJson,
-  type LimitKind,
-  type LimitSpec,
   type RateOptions,
+  type WindowOptions,
 } from "./domain/limit.ts";
 export type { QuotaJson, QuotaRuleJson } from "./domain/limit-json.ts";
+export type { LimitJson, LimitKind, LimitSpec } from "./domain/limit-spec.ts";
 export type { LimitStatus } from "./domain/limit-status.ts";
 export { TOTAL } from "./domain/names.ts";
 export type { ConfigSource } from "./domain/precedence.ts";
@@ -105,6 +105,7 @@ export type {
   QuotaWeekday,
   SessionLength,
 } from "./domain/quota.ts";
+export type { WindowJson } from "./domain/schedule.ts";
 export type { Alert, AlertDelivery, StoredAlert } from "./records/alerts/alert-item.ts";
 export type { AlertQuery, AlertRecords } from "./records/alerts/alerts.ts";
 export type {

@@ -281,7 +281,8 @@ function statusesBy(
       const period = seen === undefined ? undefined : periodOf(limit, seen[at], balance);
       const bypassed = config.bypass === true;
       const heldMs = limit.kind === "concurrency" ? holds?.median(legs[legAt] as Leg) : undefined;
-      const check = { entityId, resource, limit, requested, bypassed, period, heldMs };
+      const atMs = limit.schedule === undefined ? undefined : seen?.[at]?.atMs;
+      const check = { entityId, resource, limit, requested, bypassed, period, heldMs, atMs };
       statuses[count] = make(check, balance, limit.rate);
       count += 1;
     }

@@ -35,7 +35,7 @@ export interface BucketState {
   readonly entityId: string;
   readonly resource: string;
   readonly limitName: string;
-  /** The limit that the bucket was last written with. */
+  /** The limit that the bucket was last written with, in the window that is open now. */
   readonly limit: Limit;
   /** Rounded down; negative in debt. */
   readonly tokens: number;
@@ -170,12 +170,17 @@ function used(capacity: number, available: number): number {
   return capacity === 0 ? 0 : ((capacity - available) / capacity) * 100;
 }
 
+/** Returns whole tokens; a window may leave less than one. */
+function wholeTokens(milli: number): number {
+  return milli === 0 ? 0 : Math.max(1, floorDiv(milli, 1000));
+}
+
 function stateOf(state: StoredState): BucketState {
   const { entityId, resource, limitName, shard, shardCount } = state;
   const limit = Limit.custom({
     name: limitName,
-    capacity: floorDiv(state.capacityMilli, 1000),
-    refillAmount: floorDiv(state.refillMilli, 1000),
+    capacity: wholeTokens(state.capacityMilli),
+    refillAmount: wholeTokens(state.refillMilli),
     refillPeriodSeconds: floorDiv(state.periodMs, 1000),
     ...(state.rule === undefined ? {} : { rule: state.rule }),
     kind: kindOf(state),

@@ -3,6 +3,7 @@
 import { accruedMilli, hasSlots, type Rate, retryAfterMs } from "../core/bucket.ts";
 import { ceilDiv } from "../core/integers.ts";
 import { invariant } from "../domain/check.ts";
+import { SCHEDULES } from "../domain/schedules.ts";
 import type { LimitSource } from "./leg.ts";
 import { hasPeriods } from "./periods.ts";
 
@@ -107,10 +108,13 @@ function spanOf(
       wanted = Math.max(wanted, seconds + TTL_SECONDS_MIN);
       continue;
     }
-    const missing = rate.capacityMilli - Math.min(0, balanceMilli);
-    needed = Math.max(needed, ceilDiv(retryAfterMs(missing, rate), 1000) + 1);
-    const fillMs = retryAfterMs(rate.capacityMilli, rate);
-    wanted = Math.max(wanted, Math.ceil((fillMs * multiplier) / 1000));
+    // Of a limit with windows the longest that any of its numbers needs.
+    for (const each of rate.schedule === undefined ? [rate] : SCHEDULES.ratesOf(rate)) {
+      const missing = each.capacityMilli - Math.min(0, balanceMilli);
+      needed = Math.max(needed, ceilDiv(retryAfterMs(missing, each), 1000) + 1);
+      const fillMs = retryAfterMs(each.capacityMilli, each);
+      wanted = Math.max(wanted, Math.ceil((fillMs * multiplier) / 1000));
+    }
   }
   const neededSeconds = Math.min(needed, TTL_SECONDS_MAX);
   const wantedSeconds = Math.min(Math.max(wanted, neededSeconds), TTL_SECONDS_MAX);
@@ -133,6 +137,9 @@ function periodSeconds({ rule }: Rate, leftMs: number): number {
 export function coveredMilli(ttl: number, rate: Rate, nowMs: number): number {
   if (hasPeriods(rate)) return Number.NEGATIVE_INFINITY;
   const lifetimeMs = ttl * 1000 - nowMs;
+  if (rate.schedule !== undefined) {
+    return Math.max(...SCHEDULES.ratesOf(rate).map((each) => coveredMilli(ttl, each, nowMs)));
+  }
   const gained = accruedMilli(rate, lifetimeMs, 0);
   const covered = lifetimeMs >= TTL_SECONDS_MAX * 1000 || gained === Number.MAX_SAFE_INTEGER;
   return covered ? Number.NEGATIVE_INFINITY : rate.capacityMilli - gained;

@@ -14,9 +14,10 @@
 
 import { hasSlots, type Rate } from "../core/bucket.ts";
 import { sameRule } from "../core/period-rule.ts";
+import { sameSchedule } from "../core/rate-schedule.ts";
 import { ValidationError } from "../domain/errors/errors.ts";
 import { type UnsupportedKind, UnsupportedLimitError } from "../domain/errors/unsupported-limit.ts";
-import type { LimitKind } from "../domain/limit.ts";
+import type { LimitKind } from "../domain/limit-spec.ts";
 import type { BucketConfig, LimitSource } from "./leg.ts";
 
 /** The config that a bucket was built from. */
@@ -102,6 +103,7 @@ export function appliesAnyway(bucket: BuiltFrom, config: BucketConfig): boolean 
 
 function isAtLeast(rate: Rate, other: Rate): boolean {
   if (kindOf(rate) !== kindOf(other) || !sameRule(rate.rule, other.rule)) return false;
+  if (!sameSchedule(rate.schedule, other.schedule)) return false;
   if (rate.refillMilli === 0) return rate.capacityMilli >= other.capacityMilli;
   return (
     rate.capacityMilli >= other.capacityMilli &&
@@ -121,13 +123,14 @@ function hasLimit({ limits }: BucketConfig, name: string): boolean {
   return false;
 }
 
-/** Whether two limits have the same numbers and the same rule of their periods, if any. */
+/** Whether two limits have the same numbers, and the same periods or windows, if any. */
 export function sameRate(left: Rate, right: Rate): boolean {
   return (
     left.capacityMilli === right.capacityMilli &&
     left.refillMilli === right.refillMilli &&
     left.periodMs === right.periodMs &&
-    sameRule(left.rule, right.rule)
+    sameRule(left.rule, right.rule) &&
+    sameSchedule(left.schedule, right.schedule)
   );
 }
 

@@ -62,6 +62,8 @@ export interface SeenPeriod {
   readonly grantedMilli: number;
   /** Epoch milliseconds at which it was seen. */
   readonly atMs: number;
+  /** Whether it is no period: windows of the limit are open until then, and it goes on filling. */
+  readonly isWindow?: true;
 }
 
 /** The periods of the limits of a leg, aligned with them; absent where none of them has periods. */
@@ -72,7 +74,10 @@ export type PeriodEnds = readonly (number | undefined)[];
 
 /** Returns the ends of periods; `undefined` where no limit has any. */
 export function endsOf(periods: SeenPeriods | undefined): PeriodEnds | undefined {
-  return periods?.map((period) => period?.endMs);
+  if (periods?.some((period) => period !== undefined && period.isWindow !== true) !== true) {
+    return undefined;
+  }
+  return periods.map((period) => (period?.isWindow === true ? undefined : period?.endMs));
 }
 
 export function sameEnds(left: PeriodEnds | undefined, right: PeriodEnds | undefined): boolean {

@@ -55,6 +55,11 @@ export function hasPeriods({ rule }: Rate): boolean {
   return rule !== undefined;
 }
 
+/** Whether the answer to a call says when it was seen: the limit has periods, or windows. */
+export function isTimed({ rule, schedule }: Rate): boolean {
+  return rule !== undefined || schedule !== undefined;
+}
+
 /** Returns the beginning of a period that ends then. */
 export function startOf(rule: PeriodRule, endMs: number): number {
   if (rule.kind === "session") return endMs - rule.seconds * 1000;

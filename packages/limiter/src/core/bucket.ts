@@ -15,6 +15,7 @@
 
 import { type Division, floorDiv, mulAddDiv, mulAddDivRem } from "./integers.ts";
 import type { PeriodRule } from "./period-rule.ts";
+import type { RateSchedule } from "./rate-schedule.ts";
 
 /**
  * The deepest debt, eight times the largest capacity. Debts stop there, so that the distance to a
@@ -33,6 +34,8 @@ export interface Rate {
   readonly periodMs: number;
   /** When a quota or a session resets; absent: the bucket fills evenly. */
   readonly rule?: PeriodRule;
+  /** Windows in which the limit has other numbers; absent: it always has these. */
+  readonly schedule?: RateSchedule;
 }
 
 /** The balance of a bucket at a moment. Negative after an adjustment that went into debt. */

@@ -123,14 +123,14 @@ export function latestShown(offsetAt: OffsetAt, ms: number): number {
 }
 
 /** A time in which the local clock is not set. */
-interface Stretch {
+export interface Stretch {
   readonly fromMs: number;
   readonly toMs: number;
   readonly offsetMs: number;
 }
 
 /** Cuts a time at the instants at which the local clock is set. */
-function stretches(offsetAt: OffsetAt, fromMs: number, toMs: number): Stretch[] {
+export function stretches(offsetAt: OffsetAt, fromMs: number, toMs: number): Stretch[] {
   const found: Stretch[] = [];
   let [startMs, offsetMs] = [fromMs, offsetAt(fromMs)];
   for (let ms = fromMs; ms < toMs; ) {

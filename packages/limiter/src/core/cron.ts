@@ -13,6 +13,8 @@ export interface Cron {
   readonly text: string;
   /** Matching minutes of a matching day whose minute before does not match, ascending. */
   readonly edges: readonly number[];
+  /** The minutes after those, at which it ends to match; 1440 at the end of the day. */
+  readonly ends: readonly number[];
   /** The last minute of a matching day matches, so that the next midnight may be no edge. */
   readonly isOpenAtMidnight: boolean;
   readonly days: ReadonlySet<number>;
@@ -60,6 +62,7 @@ export function readCron(text: string): ReadCron {
   return {
     text: [minutes, hours, days, months, weekdays].map((field) => field.text).join(" "),
     edges: inDay.filter((minute, index) => inDay[index - 1] !== minute - 1),
+    ends: inDay.filter((minute, index) => inDay[index + 1] !== minute + 1).map((last) => last + 1),
     isOpenAtMidnight: inDay.at(-1) === 1439,
     days: days.values,
     months: months.values,

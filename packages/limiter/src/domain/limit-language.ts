@@ -14,8 +14,8 @@ import type { PeriodRule } from "../core/period-rule.ts";
 import { cutAlerts, printAlerts } from "./alerts.ts";
 import { show } from "./check.ts";
 import { ValidationError } from "./errors/errors.ts";
-import type { LimitSpec } from "./limit.ts";
 import { defaultPeriodSeconds, printPeriod, readPeriod } from "./limit-period.ts";
+import type { LimitSpec } from "./limit-spec.ts";
 import { checkMoneyPeriod, readMoney } from "./money.ts";
 import { isCalendar, printRule, readCalendar, readCronQuota, readSession } from "./quota-text.ts";
 

@@ -1,7 +1,7 @@
 /** The period of a rate: its units, the period that a name states, and its text. */
 
 import { show } from "./check.ts";
-import type { LimitSpec } from "./limit.ts";
+import type { LimitSpec } from "./limit-spec.ts";
 
 const [SECOND, MINUTE, HOUR, DAY] = [1, 60, 3600, 86_400] as const;
 

@@ -3,7 +3,10 @@
 import { hasSlots, type Rate, waitMs } from "../core/bucket.ts";
 import type { Period } from "../core/calendar.ts";
 import { ceilDiv, floorDiv } from "../core/integers.ts";
-import type { Limit, LimitKind } from "./limit.ts";
+import { waitThrough } from "../core/rate-schedule.ts";
+import type { Limit } from "./limit.ts";
+import type { LimitKind } from "./limit-spec.ts";
+import { SCHEDULES } from "./schedules.ts";
 
 /**
  * One limit of one entity, as an acquire or a peek found it.
@@ -21,7 +24,10 @@ export interface LimitStatus {
   readonly resource: string;
   /** The name of the limit, such as `rpm`. */
   readonly limitName: string;
+  /** The limit; of one with windows, what it is in the window that is open. */
   readonly limit: Limit;
+  /** The limit with all of its windows, where it has some. */
+  readonly scheduled?: Limit;
   /** How the tokens of the limit come back. */
   readonly kind: LimitKind;
   /**
@@ -75,6 +81,8 @@ export interface LimitCheck {
   readonly bypassed?: boolean;
   /** The period in force, of a quota and of a session that has begun. */
   readonly period?: SeenPeriod | undefined;
+  /** When a limit with windows was seen. */
+  readonly atMs?: number | undefined;
   /** How long slots of the bucket were held lately, in milliseconds; a second when absent. */
   readonly heldMs?: number | undefined;
 }
@@ -88,11 +96,12 @@ export const HELD_MS = 1000;
  * has caught up.
  */
 export function statusOf(
-  check: LimitCheck,
+  given: LimitCheck,
   availableMilli: number,
   rate: Rate,
   behindMs = 0,
 ): LimitStatus {
+  const check = inForceAt(given);
   const { entityId, resource, limit, requested, bypassed, period } = check;
   const available = floorDiv(availableMilli, 1000);
   const isGate = requested > 0 && !limit.soft && bypassed !== true;
@@ -111,7 +120,18 @@ export function statusOf(
     deficit: Math.max(0, requested - available),
     ...marksOf(check, availableMilli),
     ...periodFields(period),
+    ...windowFields(given),
   };
+}
+
+/** Returns a check with the limit as it was when it was seen. */
+function inForceAt(check: LimitCheck): LimitCheck {
+  const { limit, atMs } = check;
+  return limit.schedule === undefined ? check : { ...check, limit: limit.at(atMs ?? 0) };
+}
+
+function windowFields({ limit }: LimitCheck) {
+  return limit.schedule === undefined ? undefined : { scheduled: limit };
 }
 
 /**
@@ -119,11 +139,14 @@ export function statusOf(
  * long as slots are held.
  */
 function waitingFor(
-  { period, heldMs = HELD_MS }: LimitCheck,
+  { period, heldMs = HELD_MS, atMs = 0 }: LimitCheck,
   neededMilli: number,
   availableMilli: number,
   rate: Rate,
 ): number {
+  if (rate.schedule !== undefined) {
+    return waitThrough(neededMilli, availableMilli, SCHEDULES.inTime(rate), atMs);
+  }
   const areSlots = hasSlots(rate);
   if (period === undefined && !areSlots) return waitMs(neededMilli, availableMilli, rate);
   if (neededMilli <= availableMilli) return 0;
@@ -132,11 +155,16 @@ function waitingFor(
 }
 
 function fullAfter(
-  { period, heldMs }: LimitCheck,
+  { period, heldMs, atMs = 0, limit }: LimitCheck,
   availableMilli: number,
   rate: Rate,
   behindMs = 0,
 ): number {
+  if (rate.schedule !== undefined) {
+    const { capacityMilli } = limit.rate;
+    const waitingMs = waitThrough(capacityMilli, availableMilli, SCHEDULES.inTime(rate), atMs) - 1;
+    return waitingMs < 0 ? 0 : (Math.max(1, waitingMs) + behindMs) / 1000;
+  }
   if (rate.rule === undefined) return secondsUntilFull(availableMilli, rate, behindMs, heldMs);
   if (period === undefined || availableMilli >= rate.capacityMilli) return 0;
   return untilReset(period) / 1000;
@@ -169,7 +197,8 @@ export function secondsUntilFull(
 }
 
 /** Returns the status of a limit that was granted: what is left, and nothing is exceeded. */
-export function grantedStatus(check: LimitCheck, leftMilli: number, rate: Rate): LimitStatus {
+export function grantedStatus(given: LimitCheck, leftMilli: number, rate: Rate): LimitStatus {
+  const check = inForceAt(given);
   const { entityId, resource, limit, requested, period } = check;
   const marks = marksOf(check, leftMilli);
   const status = {
@@ -185,8 +214,9 @@ export function grantedStatus(check: LimitCheck, leftMilli: number, rate: Rate):
     fullAfterSeconds: fullAfter(check, leftMilli, rate),
     deficit: 0,
   };
-  if (marks === undefined && period === undefined) return status;
-  return { ...status, ...marks, ...periodFields(period) };
+  const windows = windowFields(given);
+  if (marks === undefined && period === undefined && windows === undefined) return status;
+  return { ...status, ...marks, ...periodFields(period), ...windows };
 }
 
 type Marks = Pick<LimitStatus, "soft" | "overdrawn" | "bypassed" | "estimated">;

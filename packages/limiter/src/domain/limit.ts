@@ -6,6 +6,7 @@ import type { Rate } from "../core/bucket.ts";
 import type { Period } from "../core/calendar.ts";
 import { isMoney } from "../core/micro-dollars.ts";
 import { type PeriodRule, sameRule } from "../core/period-rule.ts";
+import { type RateSchedule, sameSchedule } from "../core/rate-schedule.ts";
 import { checkAlerts, sameAlerts } from "./alerts.ts";
 import {
   checkFields,
@@ -17,74 +18,47 @@ import {
   TOKENS_MAX,
 } from "./check.ts";
 import { ValidationError } from "./errors/errors.ts";
-import { type QuotaJson, quotaJson, ruleOfJson } from "./limit-json.ts";
+import { quotaJson, ruleOfJson } from "./limit-json.ts";
 import { parseLimit, printLimit } from "./limit-language.ts";
 import { periodDisagreement } from "./limit-period.ts";
+import type { LimitJson, LimitKind, LimitSpec } from "./limit-spec.ts";
 import { checkLimitName } from "./names.ts";
 import { PERIODS } from "./periods.ts";
 import { checkRule, type QuotaOptions, quotaRule } from "./quota.ts";
+import {
+  checkSchedule,
+  givenWindows,
+  readWindows,
+  scheduleJson,
+  scheduleOf,
+  type WindowJson,
+} from "./schedule.ts";
+import { SCHEDULES } from "./schedules.ts";
 
 export const PERIOD_SECONDS_MAX = 1_000_000_000;
 const SPEC_FIELDS = [
   ...["name", "capacity", "refillAmount", "refillPeriodSeconds", "soft", "rule", "kind"],
-  "alerts",
+  ...["alerts", "schedule"],
 ] as const;
 const JSON_FIELDS = [
   ...["name", "capacity", "refill_amount", "refill_period_seconds", "soft"],
   ...["quota", "session_seconds", "concurrent", "alerts"],
+  "schedule",
 ] as const;
 /** The last instant of the year 9999; periods are computed since 1970. */
 const TIME_MAX = 253_402_300_799_999;
 
-/**
- * How the tokens of a limit come back: `rate` evenly, `quota` at once by the calendar, `session` at
- * once a time after its first use, `concurrency` when a lease ends.
- *
- * @example
- * ```ts
- * import { Limit, type LimitKind } from 'zae-limiter';
- * const kind: LimitKind = Limit.parse('req:10000/month Europe/Berlin').kind;
- * console.log(kind); // quota
- * ```
- */
-export type LimitKind = "rate" | "quota" | "session" | "concurrency";
-
-/** The numbers of a limit, in whole tokens and seconds. */
-export interface LimitSpec {
-  /** The name that `consume` uses, such as `rpm`. */
-  readonly name: string;
-  /** The most the bucket can hold. */
-  readonly capacity: number;
-  /** Tokens that come back in one period; 0 with a rule, and of slots. */
-  readonly refillAmount: number;
-  /** The length of a period in seconds; 1 with a rule, and of slots. */
-  readonly refillPeriodSeconds: number;
-  /** Refuses nothing: it is consumed into debt. `false` when absent. */
-  readonly soft?: boolean;
-  /** When a quota or a session resets; absent for a rate. */
-  readonly rule?: PeriodRule | undefined;
-  /** Said of slots, `concurrency`; the rule says that of all others. */
-  readonly kind?: LimitKind | undefined;
-  /** Percentages of a quota or a session at which an alert is written; none when absent. */
-  readonly alerts?: readonly number[] | undefined;
+/** A time of the week in which a rate has other numbers. */
+export interface WindowOptions {
+  /** Days, hours or both, `mon-fri 9-18`; or the local minutes, `cron(* 9-17 * * 1-5)`. */
+  readonly when: string;
+  /** The time zone, the same for all windows of a limit; `UTC` when absent. */
+  readonly timeZone?: string;
+  /** Multiplies capacity and refill; to the thousandth. */
+  readonly scale?: number;
+  /** Replaces the numbers; it has the name of the limit. */
+  readonly limit?: LimitInput;
 }
-
-/** The form of a limit in JSON. */
-export type LimitJson = {
-  readonly name: string;
-  /** The most the bucket can hold. */
-  readonly capacity: number;
-  /** Tokens that come back in one period. */
-  readonly refill_amount: number;
-  /** The length of a period in seconds. */
-  readonly refill_period_seconds: number;
-  /** Present when the limit is soft. */
-  readonly soft?: true;
-  /** Present for slots, which come back when a lease ends. */
-  readonly concurrent?: true;
-  /** Percentages at which an alert is written; absent where there are none. */
-  readonly alerts?: readonly number[];
-} & QuotaJson;
 
 /** Options of the factories of limits besides the rate. */
 export interface RateOptions {
@@ -130,10 +104,12 @@ export class Limit implements LimitSpec {
   readonly rule: PeriodRule | undefined;
   /** Percentages of what a period grants, ascending: each writes one alert when it is used. */
   readonly alerts: readonly number[];
+  /** Windows in which a rate has other numbers; `undefined` where it always has these. */
+  readonly schedule: RateSchedule | undefined;
   /** Capacity and refill in the units of the arithmetic. */
   readonly rate: Rate;
 
-  private constructor(spec: LimitSpec) {
+  private constructor(spec: LimitSpec, exactly?: Rate) {
     checkOptions("limit", spec, "{ name, capacity, refillAmount, refillPeriodSeconds }");
     this.name = checkLimitName(spec.name);
     this.capacity = checkInteger("capacity", spec.capacity, 1, TOKENS_MAX);
@@ -152,12 +128,17 @@ export class Limit implements LimitSpec {
     checkFlag("soft", spec.soft);
     this.soft = spec.soft === true;
     this.alerts = checkAlerts(spec.alerts, this.rule !== undefined);
-    const rate = {
+    const rate = exactly ?? {
       capacityMilli: this.capacity * 1000,
       refillMilli: this.refillAmount * 1000,
       periodMs: this.refillPeriodSeconds * 1000,
     };
-    this.rate = Object.freeze(this.rule === undefined ? rate : { ...rate, rule: this.rule });
+    const { schedule } = spec;
+    this.schedule = schedule === undefined ? schedule : checkSchedule(this.kind, rate, schedule);
+    this.rate = Object.freeze({
+      ...rate,
+      ...defined({ rule: this.rule, schedule: this.schedule }),
+    });
     Object.freeze(this);
   }
 
@@ -220,6 +201,47 @@ export class Limit implements LimitSpec {
     return new Limit({ name, ...numbers, kind: "concurrency", ...defined({ soft: options.soft }) });
   }
 
+  /**
+   * Returns the limit with other numbers in some hours of the week, by the local clock of a zone.
+   * The first window that is open applies.
+   *
+   * @example
+   * ```ts
+   * import { Limit } from 'zae-limiter';
+   * const office = { when: 'mon-fri 9-18', timeZone: 'Europe/Berlin', scale: 0.5 };
+   * const limit = Limit.perMinute('rpm', 1000).withSchedule([office]);
+   * console.log(limit.at(Date.parse('2026-11-18T10:00:00Z')).capacity); // 500
+   * console.log(limit.at(Date.parse('2026-11-18T20:00:00Z')).capacity); // 1000
+   * ```
+   */
+  withSchedule(windows: readonly WindowOptions[]): Limit {
+    const given = givenWindows(windows, (input) => replacedBy(this, Limit.from(input)));
+    return new Limit({ ...this, schedule: scheduleOf(this.kind, this.rate, given) });
+  }
+
+  /** Returns the limit with windows as JSON and the limits file have them. */
+  withWindows(windows: readonly WindowJson[]): Limit {
+    const schedule = scheduleOf(this.kind, this.rate, readWindows(windows));
+    return new Limit({ ...this, schedule });
+  }
+
+  /** Returns the limit as it is at an instant: with the numbers of the window that is open then. */
+  at(ms: number): Limit {
+    const { schedule, name, kind, soft } = this;
+    if (schedule === undefined) return this;
+    checkInteger("ms", ms, 0, TIME_MAX);
+    const rate = SCHEDULES.rateAt(this.rate, ms);
+    const known = inForce.get(rate);
+    if (known !== undefined) return known;
+    // What a scale leaves of a token counts, and is not shown.
+    const whole = (milli: number) => Math.max(1, Math.floor(milli / 1000));
+    const [capacity, refillAmount] = [whole(rate.capacityMilli), whole(rate.refillMilli)];
+    const numbers = { capacity, refillAmount, refillPeriodSeconds: rate.periodMs / 1000 };
+    const limit = new Limit({ name, kind, soft, ...numbers }, rate);
+    inForce.set(rate, limit);
+    return limit;
+  }
+
   /** Makes a limit of any capacity, refill amount and period. */
   static custom(spec: LimitSpec): Limit {
     if (isPlainObject(spec)) checkFields("limit", spec, SPEC_FIELDS);
@@ -244,7 +266,7 @@ export class Limit implements LimitSpec {
   static fromJSON(json: LimitJson): Limit {
     if (isPlainObject(json)) checkFields("limit", json, JSON_FIELDS);
     checkOptions("limit", json, "{ name, capacity, refill_amount, refill_period_seconds }");
-    return new Limit({
+    const limit = new Limit({
       name: json.name,
       capacity: json.capacity,
       refillAmount: json.refill_amount,
@@ -252,6 +274,7 @@ export class Limit implements LimitSpec {
       rule: ruleOfJson(json),
       ...defined({ soft: json.soft, kind: kindOfJson(json), alerts: json.alerts }),
     });
+    return json.schedule === undefined ? limit : limit.withWindows(json.schedule);
   }
 
   /** Accepts what users may pass: a limit or its text. */
@@ -297,6 +320,7 @@ export class Limit implements LimitSpec {
       ...(this.kind === "concurrency" ? { concurrent: true } : {}),
       ...quotaJson(this.rule),
       ...(this.alerts.length > 0 ? { alerts: this.alerts } : {}),
+      ...scheduleJson(this.schedule),
     };
   }
 
@@ -310,7 +334,8 @@ export class Limit implements LimitSpec {
       this.refillPeriodSeconds === other.refillPeriodSeconds &&
       this.soft === other.soft &&
       sameAlerts(this.alerts, other.alerts) &&
-      sameRule(this.rule, other.rule)
+      sameRule(this.rule, other.rule) &&
+      sameSchedule(this.schedule, other.schedule)
     );
   }
 }
@@ -327,6 +352,19 @@ function kindOfSpec({ name, kind }: LimitSpec, rule: PeriodRule | undefined): Li
     throw new ValidationError("name", name, reason);
   }
   return known;
+}
+
+/** The limits of windows by their rates, which are objects of their own. */
+const inForce = new WeakMap<Rate, Limit>();
+
+/** Returns the numbers that a window has from another limit. */
+function replacedBy({ name }: Limit, other: Limit) {
+  const { capacity, refillAmount, refillPeriodSeconds } = other;
+  if (other.name === name && other.kind === "rate" && other.schedule === undefined) {
+    return { capacity, refillAmount, refillPeriodSeconds };
+  }
+  const reason = `expected a limit named "${name}" that refills evenly, got ${other}`;
+  throw new ValidationError("limit", String(other), reason);
 }
 
 function kindOfJson({ concurrent }: LimitJson): LimitKind | undefined {

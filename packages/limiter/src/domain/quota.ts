@@ -189,7 +189,8 @@ function lengthSeconds(after: unknown): number {
   return day * 86_400 + hour * 3600 + minute * 60 + second;
 }
 
-function checkTimeZone(value: unknown): string {
+/** Returns the name of a time zone as it is stored. */
+export function checkTimeZone(value: unknown): string {
   if (typeof value !== "string") {
     const reason = `expected a name such as "Europe/Berlin", got ${show(value)}`;
     throw new ValidationError("timeZone", value, reason);

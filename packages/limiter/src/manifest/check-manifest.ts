@@ -8,8 +8,9 @@ import { shorten } from "../base/shorten.ts";
 import { isPlainObject, show } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors/errors.ts";
 import { checkOnUnavailable } from "../domain/errors/unavailability.ts";
-import { Limit, type LimitSpec } from "../domain/limit.ts";
+import { Limit } from "../domain/limit.ts";
 import { defaultPeriodSeconds } from "../domain/limit-period.ts";
+import type { LimitSpec } from "../domain/limit-spec.ts";
 import {
   checkConfigResource,
   checkEntityId,

@@ -1,7 +1,7 @@
 /** Plans the changes that make the stored limits equal to the manifest. Pure. */
 
 import { defined } from "../base/defined.ts";
-import type { LimitJson } from "../domain/limit.ts";
+import type { LimitJson } from "../domain/limit-spec.ts";
 import { checkRecords } from "./entity-records.ts";
 import {
   compareTargets,

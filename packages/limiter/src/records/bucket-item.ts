@@ -35,7 +35,14 @@ import {
   parseShard,
   resourcePartition,
 } from "./keys.ts";
-import { newPeriodAttributes, periodIn, ruleIn, type StoredPeriod } from "./period-attributes.ts";
+import {
+  newPeriodAttributes,
+  periodIn,
+  rateWith,
+  ruleIn,
+  type StoredPeriod,
+  scheduleIn,
+} from "./period-attributes.ts";
 import { type PythonPart, pythonPart, unsupportedInBucket } from "./python-attributes.ts";
 import type { RecordContext } from "./record-context.ts";
 import {
@@ -168,9 +175,10 @@ export function decodeBucket(item: Item): StoredBucket | undefined {
       unsupported.set(each.limit, kind);
       continue;
     }
-    const limit = limitAt(item, each, capacityMilli, periodMs, refilledAtMs);
+    const limit = limitAt(item, each, capacityMilli, periodMs, refilledAtMs, shape);
     if (limit !== undefined) limits.set(each.limit, limit);
   }
+  setAside(limits, unsupported);
   readSlots(item, names, shape.slots, limits);
   const { shardCount, announced, isUncounted } = countIn(item);
   const writes = limits.get(RESERVED_LIMIT);
@@ -290,7 +298,7 @@ function limitAttributes(bucket: StoredBucket): Record<string, Value> {
     const [free, capacity] = [tokensMilli / 1000, rate.capacityMilli / 1000];
     Object.assign(attributes, slotAttributes(name, { free, capacity, marks }));
   }
-  let hasPeriods = false;
+  let isTimed = false;
   for (const [name, limit] of all) {
     attributes[`b_${name}_tk`] = limit.tokensMilli;
     attributes[`b_${name}_cp`] = limit.rate.capacityMilli;
@@ -298,13 +306,26 @@ function limitAttributes(bucket: StoredBucket): Record<string, Value> {
     attributes[`b_${name}_rp`] = limit.rate.periodMs;
     attributes[`b_${name}_tc`] = limit.totalConsumedMilli ?? 0;
     if (limit.remainder !== 0) attributes[`b_${name}_rr`] = limit.remainder;
-    if (limit.period !== undefined) hasPeriods = true;
+    if (limit.period !== undefined || limit.rate.schedule !== undefined) isTimed = true;
   }
-  if (hasPeriods) {
+  if (isTimed) {
     all.delete(RESERVED_LIMIT);
-    Object.assign(attributes, newPeriodAttributes(all, bucket.shardCount));
+    Object.assign(attributes, newPeriodAttributes(all, bucket));
   }
   return attributes;
+}
+
+/** Takes out limits with windows: next to a limit that is not enforced the base time stays. */
+function setAside(
+  limits: Map<string, StoredLimit>,
+  unsupported: Map<string, UnsupportedKind> | undefined,
+): void {
+  if (unsupported === undefined) return;
+  for (const [name, { rate }] of limits) {
+    if (rate.schedule === undefined) continue;
+    unsupported.set(name, "schedule");
+    limits.delete(name);
+  }
 }
 
 /** Returns the kind of a limit that only the Python library enforces; nearly none is one. */
@@ -344,6 +365,11 @@ function totalAt(item: Item, { consumed }: LimitAttributes): number | bigint | u
   return isTotal ? (total as number | bigint) : undefined;
 }
 
+/** Returns the windows of a limit; the meter of writes has none, whatever the item says. */
+function scheduleOf(item: Item, names: LimitAttributes, { hasPython }: BucketShape) {
+  return hasPython && names.limit !== RESERVED_LIMIT ? scheduleIn(item, names) : undefined;
+}
+
 /** Returns a limit; one with incomplete parameters counts as absent, and starts from its config. */
 function limitAt(
   item: Item,
@@ -351,6 +377,7 @@ function limitAt(
   capacityMilli: number,
   periodMs: number,
   refilledAtMs: number,
+  shape: BucketShape,
 ): StoredLimit | undefined {
   if (valueAt(item, names.refill) === 0) {
     return periodLimitAt(item, names, capacityMilli, refilledAtMs);
@@ -364,7 +391,7 @@ function limitAt(
   if (!isIntegerIn(remainder, 0, MILLI_MAX)) return undefined;
   return {
     tokensMilli,
-    rate: { capacityMilli, refillMilli, periodMs },
+    rate: rateWith({ capacityMilli, refillMilli, periodMs }, scheduleOf(item, names, shape)),
     totalConsumedMilli: totalAt(item, names),
     remainder,
   };

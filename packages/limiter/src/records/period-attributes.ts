@@ -12,16 +12,27 @@
  * time, and leaves `pe` as it is.
  */
 
+import { boundedMap } from "../base/bounded-map.ts";
 import type { Rate } from "../core/bucket.ts";
 import type { CalendarRule, Carry, PeriodRule } from "../core/period-rule.ts";
-import { decodeResets, encodeResets } from "../domain/compact-schedule.ts";
+import type { RateSchedule } from "../core/rate-schedule.ts";
+import {
+  decodeResets,
+  decodeWindows,
+  encodeResets,
+  encodeWindows,
+  scheduleText,
+  windowsOf,
+} from "../domain/compact-schedule.ts";
 import { PERIODS } from "../domain/periods.ts";
+import { SCHEDULES } from "../domain/schedules.ts";
 import { readTimeZone } from "../domain/zone.ts";
 import { type Item, integerAt, textAt, type Value } from "../storage/item.ts";
 
 /** In place of a schedule: none, although the item has a default. */
 export const NO_SCHEDULE = "-";
 export const RESETS = "rsched";
+export const WINDOWS = "sched";
 export const ZONE = "sched_tz";
 /** Until when Python's fast path may use the item, in epoch milliseconds. */
 export const VALID_UNTIL = "vu";
@@ -93,6 +104,37 @@ export function ruleIn(item: Item, names: PeriodAttributes): PeriodRule | undefi
   return rule;
 }
 
+/** The names of the attributes by which a limit follows windows. */
+interface WindowAttributes {
+  readonly windows: string;
+  readonly periods: Pick<PeriodAttributes, "zone">;
+}
+
+/** Returns the windows of a limit; `undefined`: it has none, or none that this version can read. */
+export function scheduleIn(item: Item, names: WindowAttributes): RateSchedule | undefined {
+  const text = textAt(item, names.windows) ?? textAt(item, WINDOWS);
+  if (text === undefined || text === NO_SCHEDULE) return undefined;
+  const zone = textAt(item, names.periods.zone) ?? textAt(item, ZONE) ?? "UTC";
+  const read = readTimeZone(zone);
+  if (!("timeZone" in read) || decodeWindows(text) === undefined) return undefined;
+  return windowsOf(`${read.timeZone} ${text}`);
+}
+
+/** Rates with windows: equal ones are one object, by which their numbers in time are known. */
+const scheduled = boundedMap<Rate>(RULES_MAX);
+
+/** Returns a rate with its windows, if it has some. */
+export function rateWith(rate: Rate, schedule: RateSchedule | undefined): Rate {
+  if (schedule === undefined) return rate;
+  const { capacityMilli, refillMilli, periodMs } = rate;
+  const key = `${capacityMilli} ${refillMilli} ${periodMs} ${scheduleText(schedule)}`;
+  const known = scheduled.get(key);
+  if (known !== undefined) return known;
+  const made = Object.freeze({ capacityMilli, refillMilli, periodMs, schedule });
+  scheduled.set(key, made);
+  return made;
+}
+
 function sessionRule(seconds: number): PeriodRule {
   return { kind: "session", seconds };
 }
@@ -139,25 +181,24 @@ export interface WrittenPeriod {
 
 /**
  * Returns the attributes of all limits of a new item: the resets of the first quota hold for the
- * item, so limits without them are marked, as the Python library does it.
+ * item, and the windows of the first limit with some, so limits without them are marked, as the
+ * Python library does it.
  */
 export function newPeriodAttributes(
   limits: ReadonlyMap<string, { readonly rate: Rate; readonly period?: StoredPeriod | undefined }>,
-  shardCount: number,
+  { shardCount, refilledAtMs }: { readonly shardCount: number; readonly refilledAtMs: number },
 ): Record<string, Value> {
   const attributes: Record<string, Value> = {};
-  let first: CalendarRule | undefined;
-  let untilMs = Number.POSITIVE_INFINITY;
-  for (const { rate, period } of limits.values()) {
-    if (rate.rule?.kind === "quota") first ??= rate.rule;
-    if (period !== undefined && period.endMs > 0) untilMs = Math.min(untilMs, period.endMs);
-  }
-  if (first !== undefined) {
-    attributes[RESETS] = encodeResets(first.cron);
-    attributes[ZONE] = first.timeZone;
-  }
+  const [first, windows] = firstOf([...limits.values()].map(({ rate }) => rate));
+  const zone = first?.timeZone ?? windows?.timeZone;
+  if (first !== undefined) attributes[RESETS] = encodeResets(first.cron);
+  if (windows !== undefined) attributes[WINDOWS] = encodeWindows(windows.windows);
+  if (zone !== undefined) attributes[ZONE] = zone;
   for (const [name, { rate, period }] of limits) {
     const names = periodAttributesOf(name);
+    if (windows !== undefined) {
+      Object.assign(attributes, windowAttributes(name, rate.schedule, windows, zone));
+    }
     if (period === undefined || rate.rule === undefined) {
       if (first !== undefined) attributes[names.resets] = NO_SCHEDULE;
       continue;
@@ -165,8 +206,52 @@ export function newPeriodAttributes(
     Object.assign(attributes, ruleAttributes(name, rate.rule, first));
     Object.assign(attributes, levelAttributes(name, rate.rule, period, shardCount));
   }
+  const untilMs = Math.min(...[...limits.values()].map((limit) => validUntil(limit, refilledAtMs)));
   if (untilMs !== Number.POSITIVE_INFINITY) attributes[VALID_UNTIL] = untilMs;
   return attributes;
+}
+
+/** Returns the rule of the first quota, and the windows of the first limit with some. */
+function firstOf(
+  rates: readonly Rate[],
+): readonly [CalendarRule | undefined, RateSchedule | undefined] {
+  let first: CalendarRule | undefined;
+  let windows: RateSchedule | undefined;
+  for (const { rule, schedule } of rates) {
+    if (rule?.kind === "quota") first ??= rule;
+    windows ??= schedule;
+  }
+  return [first, windows];
+}
+
+/** Returns the end of a limit's period, or its next boundary. */
+function validUntil(
+  { rate, period }: { readonly rate: Rate; readonly period?: StoredPeriod | undefined },
+  refilledAtMs: number,
+): number {
+  if (period !== undefined && period.endMs > 0) return period.endMs;
+  return SCHEDULES.endAt(rate, refilledAtMs);
+}
+
+/**
+ * Returns the attributes of the windows of a limit. `first`, `zone`: what the item has for all of
+ * its limits.
+ */
+export function windowAttributes(
+  name: string,
+  schedule: RateSchedule | undefined,
+  first?: RateSchedule,
+  zone?: string,
+): Record<string, Value> {
+  const attribute = `b_${name}_${WINDOWS}`;
+  if (schedule === undefined) return { [attribute]: NO_SCHEDULE };
+  const text = encodeWindows(schedule.windows);
+  const isFirst = first !== undefined && encodeWindows(first.windows) === text;
+  const { timeZone } = schedule;
+  return {
+    ...(isFirst ? {} : { [attribute]: text }),
+    ...(timeZone === zone ? {} : { [periodAttributesOf(name).zone]: timeZone }),
+  };
 }
 
 /** Returns the attributes of a rule. `first`: the one that the item has for all of its quotas. */

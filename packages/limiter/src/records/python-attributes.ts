@@ -9,9 +9,15 @@
 
 import type { UnsupportedKind } from "../domain/errors/unsupported-limit.ts";
 import { type Item, numberAt, textAt, type Value, valueAt } from "../storage/item.ts";
-import { NO_SCHEDULE, type PeriodAttributes, RESETS, ruleIn } from "./period-attributes.ts";
+import {
+  NO_SCHEDULE,
+  type PeriodAttributes,
+  RESETS,
+  ruleIn,
+  scheduleIn,
+  WINDOWS,
+} from "./period-attributes.ts";
 
-const WINDOWS = "sched";
 const NONE: ReadonlyMap<string, UnsupportedKind> = new Map();
 
 /** The names of the attributes that show whether a limit of a bucket follows a schedule. */
@@ -38,7 +44,9 @@ export function unsupportedInBucket(
     return isSession ? "session quota" : "calendar quota";
   }
   if (isScheduled(item, names.resets, RESETS)) return "calendar quota";
-  return isScheduled(item, names.windows, WINDOWS) ? "schedule" : undefined;
+  const isUnread =
+    isScheduled(item, names.windows, WINDOWS) && scheduleIn(item, names) === undefined;
+  return isUnread ? "schedule" : undefined;
 }
 
 /** Attributes of a bucket from the Python library, besides those of both libraries. */

@@ -15,6 +15,7 @@ import { eventsContract } from "./events.ts";
 import { alertsContract } from "./kinds/alerts.ts";
 import { quotasContract } from "./kinds/quotas.ts";
 import { quotasEverywhereContract } from "./kinds/quotas-everywhere.ts";
+import { schedulesContract } from "./kinds/schedules.ts";
 import { sessionsContract } from "./kinds/sessions.ts";
 import { slotsContract } from "./kinds/slots.ts";
 import { slotsHeldContract } from "./kinds/slots-held.ts";
@@ -64,6 +65,7 @@ const SUITES: readonly (readonly [string, Suite])[] = [
   ["quotas", quotasContract],
   ["quotas with everything else", quotasEverywhereContract],
   ["sessions", sessionsContract],
+  ["schedules", schedulesContract],
   ["alerts", alertsContract],
   ["slots", slotsContract],
   ["how long slots are held", slotsHeldContract],

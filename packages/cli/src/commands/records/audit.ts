@@ -2,7 +2,8 @@
 
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import type { JsonValue } from "@zae-limiter/limiter/domain/json.ts";
-import { Limit, type LimitJson } from "@zae-limiter/limiter/domain/limit.ts";
+import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
+import type { LimitJson } from "@zae-limiter/limiter/domain/limit-spec.ts";
 import { type Group, leaf } from "../../frame/command.ts";
 import { jsonOf } from "../../terminal/json.ts";
 import { wholeNumber } from "../../terminal/numbers.ts";

@@ -5,7 +5,8 @@
 
 import type { LimitSource } from "../../buckets/leg.ts";
 import { checkInteger } from "../../domain/check.ts";
-import { Limit, type LimitJson } from "../../domain/limit.ts";
+import { Limit } from "../../domain/limit.ts";
+import type { LimitJson } from "../../domain/limit-spec.ts";
 import type { RateLimiter } from "../rate-limiter.ts";
 import { ActiveLease, HELD } from "./active-lease.ts";
 import type { Holding } from "./holding.ts";

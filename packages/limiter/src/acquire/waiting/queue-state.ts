@@ -2,8 +2,10 @@
 
 import { accruedMilli, hasSlots, retryAfterMs } from "../../core/bucket.ts";
 import { floorDiv } from "../../core/integers.ts";
+import { waitThrough } from "../../core/rate-schedule.ts";
 import type { Limit } from "../../domain/limit.ts";
 import { HELD_MS, type LimitStatus, secondsUntilFull } from "../../domain/limit-status.ts";
+import { SCHEDULES } from "../../domain/schedules.ts";
 import { bucketId } from "../../records/keys.ts";
 import type { AmountsByName } from "../acquire-request.ts";
 import { Refusal } from "../decision.ts";
@@ -137,7 +139,7 @@ function statusBehind(status: LimitStatus, place: PlaceInLine): LimitStatus {
   const isGate = !limit.soft && status.bypassed !== true;
   const exceeded = isGate && requested > 0 && missingMilli > 0;
   const waitMs =
-    requested > limit.capacity ? Number.POSITIVE_INFINITY : waitOf(status, missingMilli, place);
+    requested > capacityOf(status) ? Number.POSITIVE_INFINITY : waitOf(status, missingMilli, place);
   const available = floorDiv(balanceMilli, 1000);
   return {
     ...status,
@@ -157,8 +159,12 @@ function statusBehind(status: LimitStatus, place: PlaceInLine): LimitStatus {
  * Returns the time until what is missing is there: until it accrues, or until the period ends. It
  * may take more periods than one; the requests ahead may also leave before.
  */
-function waitOf(status: LimitStatus, missingMilli: number, { nowMs }: PlaceInLine): number {
-  const { resetsAtMs, periodStartMs, limit } = status;
+function waitOf(status: LimitStatus, missingMilli: number, place: PlaceInLine): number {
+  const { nowMs } = place;
+  const { resetsAtMs, periodStartMs, limit, scheduled } = status;
+  if (scheduled !== undefined) {
+    return waitInWindows(scheduled, capacityOf(status) * 1000, missingMilli, place);
+  }
   if (hasSlots(limit.rate)) return heldMsOf(status);
   if (resetsAtMs === undefined || periodStartMs === undefined) {
     return retryAfterMs(missingMilli, limit.rate);
@@ -166,6 +172,27 @@ function waitOf(status: LimitStatus, missingMilli: number, { nowMs }: PlaceInLin
   const isOver = nowMs >= resetsAtMs;
   const endMs = isOver ? nowMs + resetsAtMs - periodStartMs : resetsAtMs;
   return missingMilli <= 0 ? 0 : endMs - nowMs + 1;
+}
+
+/** Returns the time until what a line needs is there, through the windows that open until then. */
+function waitInWindows(
+  scheduled: Limit,
+  mostMilli: number,
+  missingMilli: number,
+  { ahead, requested, nowMs }: PlaceInLine,
+): number {
+  const neededMilli = (ahead + requested) * 1000;
+  const heldMilli = neededMilli - missingMilli;
+  const rates = SCHEDULES.inTime(scheduled.rate);
+  const waitMs = waitThrough(Math.min(neededMilli, mostMilli), heldMilli, rates, nowMs);
+  return waitMs + retryAfterMs(neededMilli - mostMilli, scheduled.rate);
+}
+
+/** Returns the most that a limit holds, now or in any of its windows. */
+function capacityOf({ limit, scheduled }: LimitStatus): number {
+  if (scheduled === undefined) return limit.capacity;
+  const milli = SCHEDULES.ratesOf(scheduled.rate).map(({ capacityMilli }) => capacityMilli);
+  return Math.max(...milli) / 1000;
 }
 
 /** Returns the balance now; where the status was rounded, the highest it may have been. */
@@ -179,7 +206,7 @@ function balanceNow(status: LimitStatus, place: PlaceInLine): number {
   }
   const accrued = accruedMilli(rate, elapsedMs, 0);
   const seen =
-    Number.isFinite(status.retryAfterSeconds) && status.exceeded
+    Number.isFinite(status.retryAfterSeconds) && status.exceeded && !status.scheduled
       ? status.requested * 1000 - missedMilli(status)
       : status.available * 1000 + 999;
   return Math.min(rate.capacityMilli, seen + accrued + refunded * 1000);

@@ -3,6 +3,7 @@
 import { defined } from "../../base/defined.ts";
 import type { Clock } from "../../base/time.ts";
 import type { Rate } from "../../core/bucket.ts";
+import { SCHEDULES } from "../../domain/schedules.ts";
 import type { StoredState } from "../bucket-admin.ts";
 import { hasPeriods } from "../periods.ts";
 import { holdersOf } from "../slots/slot-entries.ts";
@@ -54,7 +55,7 @@ function statesOf({ entityId, resource }: BucketId, bucket: Bucket, nowMs: numbe
   const { numbers, build, rare } = bucket;
   return build.names.map((limitName, at) => {
     const rate = build.rates[at] as Rate;
-    const { capacityMilli, refillMilli, periodMs } = rate;
+    const { capacityMilli, refillMilli, periodMs } = SCHEDULES.rateAt(rate, nowMs);
     return {
       entityId,
       resource,

@@ -1,8 +1,9 @@
 /** The periods of a bucket's limits, as calls see them. */
 
-import type { Rate } from "../../core/bucket.ts";
+import { hasSlots, type Rate } from "../../core/bucket.ts";
 import type { PeriodRule } from "../../core/period-rule.ts";
 import type { ClosedPeriod } from "../../records/usage/period-item.ts";
+import type { LeftOver } from "../bucket-ttl.ts";
 import type { SeenPeriod } from "../leg.ts";
 import {
   allowanceOf,
@@ -12,7 +13,7 @@ import {
   type PeriodLevel,
   startOf,
 } from "../periods.ts";
-import { type Numbers, periodAtPlace } from "./limit-numbers.ts";
+import { heldAt, type Numbers, periodAtPlace } from "./limit-numbers.ts";
 
 /**
  * A limit with periods that the bucket does not have any more, or has as another kind, until its
@@ -76,6 +77,26 @@ export function earliestEndMs(
     if (nowMs < endMs) earliestMs = Math.min(earliestMs, endMs);
   });
   return earliestMs;
+}
+
+/** Returns what is left of every limit, by which a time to live is chosen. */
+export function leftIn(
+  rates: readonly Rate[],
+  numbers: Readonly<Numbers>,
+  paused: readonly PausedLimit[],
+  nowMs: number,
+): readonly LeftOver[] {
+  const left = rates.flatMap((rate, at): LeftOver[] => {
+    const balanceMilli = heldAt(numbers, at, rate, nowMs);
+    // A bucket stays while slots of it are held, whatever its time to live.
+    if (hasSlots(rate)) return [];
+    if (!hasPeriods(rate)) return [{ rate, balanceMilli }];
+    return [{ rate, balanceMilli, endMs: periodAtPlace(numbers, at).endMs }];
+  });
+  for (const { rate, level } of paused) {
+    left.push({ rate, balanceMilli: level.tokensMilli, endMs: level.endMs });
+  }
+  return left;
 }
 
 /** Whether a new limit would be in the same period with the same balance. */

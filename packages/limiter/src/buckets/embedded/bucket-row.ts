@@ -2,6 +2,7 @@
 
 import { hasSlots, type Rate } from "../../core/bucket.ts";
 import type { PeriodRule } from "../../core/period-rule.ts";
+import { scheduleText, windowsOf } from "../../domain/compact-schedule.ts";
 import { DamagedRecordError } from "../../domain/errors/errors.ts";
 import type { LimitSource } from "../leg.ts";
 import { ruleOf, ruleText } from "../rule-text.ts";
@@ -13,6 +14,8 @@ import { type Numbers, numbersFor, PERIOD_NUMBERS, periodPlace, STRIDE } from ".
 
 /** The place at which the totals begin among the numbers of a limit. */
 const TOTALS = 3;
+/** Fields of a limit that refills evenly; one with windows has their text besides. */
+const PLAIN_ROW = 4 + STRIDE;
 /** Period of all limits whose periods a rule decides. */
 const PERIODS_MS = 1000;
 
@@ -42,7 +45,7 @@ type PausedRow = [
 /**
  * The numbers are those of `limit-numbers.ts`; a total beyond 2^53 is text. Those of a period, and
  * the text of its rule at the end, are in the rows of limits that have periods; the entries that
- * have slots, in the rows of limits of slots.
+ * have slots, in the rows of limits of slots; the text of windows, in the rows of rates with them.
  */
 type LimitRow = [
   name: string,
@@ -79,6 +82,7 @@ export function encodeRow(bucket: Bucket): string {
 function kindText({ build, numbers, rare }: Bucket, at: number): string {
   const rate = build.rates[at] as Rate;
   if (rate.rule !== undefined) return `,${periodText(numbers, at)},"${ruleText(rate.rule)}"`;
+  if (rate.schedule !== undefined) return `,"${scheduleText(rate.schedule)}"`;
   return hasSlots(rate) ? slotsText(rare.slots, build.names[at] as string) : "";
 }
 
@@ -144,7 +148,10 @@ function decoded(text: string, ttl: number | null): Bucket {
 function rateIn(row: LimitRow): Rate {
   const [, capacityMilli, refillMilli, periodMs] = row;
   if (refillMilli !== 0 || Array.isArray(row.at(-1))) {
-    return { capacityMilli, refillMilli, periodMs };
+    const rate = { capacityMilli, refillMilli, periodMs };
+    return row.length === PLAIN_ROW || refillMilli === 0
+      ? rate
+      : { ...rate, schedule: windowsOf(String(row.at(-1))) };
   }
   return { capacityMilli, refillMilli, periodMs, rule: ruleOf(String(row.at(-1))) };
 }

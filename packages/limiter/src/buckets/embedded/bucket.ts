@@ -8,17 +8,20 @@
  */
 
 import { hasSlots, type Rate } from "../../core/bucket.ts";
+import { SCHEDULES } from "../../domain/schedules.ts";
 import type { ClosedPeriod } from "../../records/usage/period-item.ts";
 import type { LeftOver } from "../bucket-ttl.ts";
 import { kindOf, staleNames } from "../config-match.ts";
 import type { BucketConfig, Link, PeriodEnds, SeenPeriod } from "../leg.ts";
-import { hasPeriods } from "../periods.ts";
+import { hasPeriods, isTimed } from "../periods.ts";
+import { seenWindow } from "../rates-in-time.ts";
 import { movedSlots, NO_SLOTS, type SlotEntry } from "../slots/slot-entries.ts";
 import { beginPeaks, peaksOf, seePeakAt, totalAt } from "../slots/slot-peaks.ts";
 import {
   closedPeriod,
   earliestEndMs,
   isUnused,
+  leftIn,
   type PausedLimit,
   seenPeriodAt,
 } from "./bucket-periods.ts";
@@ -43,6 +46,7 @@ import {
   setLevelAt,
   setPeriodAt,
   uncountedAt,
+  walkAt,
 } from "./limit-numbers.ts";
 import type { Terms } from "./ordinary-call.ts";
 import type { PendingUsage } from "./usage-book.ts";
@@ -128,6 +132,7 @@ export class Bucket {
   openDue(nowMs: number): void {
     this.build.rates.forEach((rate, at) => {
       if (hasPeriods(rate)) this.#open(at, rate, nowMs);
+      else walkAt(this.numbers, at, rate, nowMs);
     });
     for (const { name, rate, level, lateMilli } of this.rare.paused) {
       if (nowMs >= level.endMs) this.#close(closedPeriod(name, rate, level, lateMilli, nowMs));
@@ -185,9 +190,10 @@ export class Bucket {
     { limits }: Pick<BucketConfig, "limits">,
     nowMs: number,
   ): readonly (SeenPeriod | undefined)[] | undefined {
-    if (!limits.some(({ rate }) => hasPeriods(rate))) return undefined;
+    if (!limits.some(({ rate }) => isTimed(rate))) return undefined;
     return limits.map(({ name, rate }) => {
       const at = this.build.names.indexOf(name);
+      if (rate.schedule !== undefined) return seenWindow(rate, nowMs);
       if (!hasPeriods(rate) || at < 0) return undefined;
       return seenPeriodAt(this.numbers, at, this.build.rates[at] as Rate, nowMs);
     });
@@ -252,7 +258,8 @@ export class Bucket {
   #replaceKind(numbers: Numbers, at: number, rate: Rate, from: number, nowMs: number): void {
     const heldMilli = Math.max(0, this.balanceMilli(from, nowMs));
     const level = { tokensMilli: heldMilli, refilledAtMs: nowMs, remainder: 0 };
-    const isLess = kindOf(rate) === "rate" && heldMilli < rate.capacityMilli;
+    const isLess =
+      kindOf(rate) === "rate" && heldMilli < SCHEDULES.rateAt(rate, nowMs).capacityMilli;
     if (isLess) setLevelAt(numbers, at, level);
     countAt(numbers, at, totalAt(this.numbers, from, this.build.rates[from] as Rate));
   }
@@ -280,7 +287,8 @@ export class Bucket {
   balancesOf({ limits }: Pick<BucketConfig, "limits">, nowMs: number): readonly number[] {
     return limits.map(({ name, rate }) => {
       const at = this.build.names.indexOf(name);
-      return at < 0 ? rate.capacityMilli : this.balanceMilli(at, nowMs);
+      if (at >= 0) return this.balanceMilli(at, nowMs);
+      return SCHEDULES.rateAt(rate, nowMs).capacityMilli;
     });
   }
 
@@ -332,24 +340,13 @@ export class Bucket {
     const rate = this.build.rates[at] as Rate;
     if (hasPeriods(rate)) this.#open(at, rate, nowMs);
     consumeAt(numbers, at, rate, heldAt(numbers, at, rate, nowMs), amount, nowMs);
-    if (fromEndMs !== undefined && fromEndMs < periodAtPlace(numbers, at).endMs) {
-      countLateAt(numbers, at, amount);
-    }
+    const isLate = fromEndMs !== undefined && hasPeriods(rate);
+    if (isLate && fromEndMs < periodAtPlace(numbers, at).endMs) countLateAt(numbers, at, amount);
   }
 
   /** Returns what is left of every limit, by which a time to live is chosen. */
   left(nowMs: number): readonly LeftOver[] {
-    const left = this.build.rates.flatMap((rate, at): LeftOver[] => {
-      const balanceMilli = this.balanceMilli(at, nowMs);
-      // A bucket stays while slots of it are held, whatever its time to live.
-      if (hasSlots(rate)) return [];
-      if (!hasPeriods(rate)) return [{ rate, balanceMilli }];
-      return [{ rate, balanceMilli, endMs: periodAtPlace(this.numbers, at).endMs }];
-    });
-    for (const { rate, level } of this.rare.paused) {
-      left.push({ rate, balanceMilli: level.tokensMilli, endMs: level.endMs });
-    }
-    return left;
+    return leftIn(this.build.rates, this.numbers, this.rare.paused, nowMs);
   }
 
   /** Returns the usage that is not in the snapshots yet; `undefined` when there is none. */
@@ -388,7 +385,7 @@ export class Bucket {
     return this.build.rates.every((rate, at) =>
       hasPeriods(rate)
         ? isUnused(periodAtPlace(this.numbers, at), rate, nowMs)
-        : this.balanceMilli(at, nowMs) >= rate.capacityMilli,
+        : this.balanceMilli(at, nowMs) >= SCHEDULES.rateAt(rate, nowMs).capacityMilli,
     );
   }
 

@@ -15,12 +15,11 @@ import {
   hasSlots,
   type Level,
   type Rate,
-  refill,
   remainderAfter,
   tokensAfter,
 } from "../../core/bucket.ts";
-import { mulAddDiv } from "../../core/integers.ts";
 import { TOKENS_MAX } from "../../domain/check.ts";
+import { SCHEDULES } from "../../domain/schedules.ts";
 import {
   allowanceOf,
   balanceIn,
@@ -32,6 +31,7 @@ import {
   unusedLevel,
   withAllowance,
 } from "../periods.ts";
+import { balanceInForce, inForce, withOtherRate } from "../rates-in-time.ts";
 
 /** Whole numbers; a total of consumption beyond 2^53 is a bigint. */
 export type Numbers = (number | bigint)[];
@@ -64,7 +64,7 @@ const CONSUMED_MAX = Number.MAX_SAFE_INTEGER - TOKENS_MAX * 1000;
 /** Sets the numbers of a limit that is full and has never been used. */
 export function fill(numbers: Numbers, at: number, rate: Rate, nowMs: number): void {
   const place = at * STRIDE;
-  setLevel(numbers, place, fullLevel(rate, nowMs));
+  setLevel(numbers, place, fullLevel(SCHEDULES.rateAt(rate, nowMs), nowMs));
   numbers[place + CONSUMED] = 0;
   numbers[place + COUNTED] = 0;
   if (!hasPeriods(rate)) return;
@@ -123,6 +123,7 @@ export function isOrdinaryAt(
 export function heldAt(numbers: Readonly<Numbers>, at: number, rate: Rate, nowMs: number): number {
   const place = at * STRIDE;
   if (hasPeriods(rate)) return heldInPeriod(numbers, place, rate, nowMs);
+  if (rate.schedule !== undefined) return balanceInForce(levelOf(numbers, place), rate, nowMs);
   const elapsedMs = nowMs - (numbers[place + REFILLED_AT] as number);
   if (elapsedMs < 0) return balanceAt(levelOf(numbers, place), rate, nowMs);
   const remainder = numbers[place + REMAINDER] as number;
@@ -144,9 +145,10 @@ export function consumeAt(
     consumeInPeriod(numbers, place, rate, amount, nowMs);
     return;
   }
+  const now = walkAt(numbers, at, rate, nowMs);
   const elapsedMs = nowMs - (numbers[place + REFILLED_AT] as number);
-  if (elapsedMs < 0) {
-    setLevel(numbers, place, forceTake(levelOf(numbers, place), rate, amount, nowMs));
+  if (elapsedMs < 0 || now !== rate) {
+    setLevel(numbers, place, forceTake(levelOf(numbers, place), now, amount, nowMs));
     return;
   }
   const tokens = numbers[place + TOKENS] as number;
@@ -192,9 +194,18 @@ export function addTokens(
   const place = at * STRIDE;
   if (hasSlots(rate)) return 0;
   if (hasPeriods(rate)) return addToPeriod(numbers, place, rate, amount, nowMs) - held;
-  const added = Math.max(0, Math.min(amount, rate.capacityMilli - held));
+  const { capacityMilli } = walkAt(numbers, at, rate, nowMs);
+  const added = Math.max(0, Math.min(amount, capacityMilli - held));
   numbers[place] = (numbers[place] as number) + added;
   return added;
+}
+
+/** Brings a limit with windows to their last boundary, and returns the numbers in force. */
+export function walkAt(numbers: Numbers, at: number, rate: Rate, nowMs: number): Rate {
+  if (rate.schedule === undefined) return rate;
+  const now = inForce(levelOf(numbers, at * STRIDE), rate, nowMs);
+  setLevel(numbers, at * STRIDE, now.level);
+  return now.rate;
 }
 
 /** Adds to the total of consumption, and leaves the balance as it is. */
@@ -227,20 +238,8 @@ export function changeRate(
     refundAt(numbers, at, after, after.capacityMilli - before.capacityMilli);
     return;
   }
-  const level = refill(levelOf(numbers, at * STRIDE), before, nowMs);
-  const { tokensMilli, refilledAtMs, remainder } = level;
-  const isFull = tokensMilli >= after.capacityMilli;
-  setLevel(
-    numbers,
-    at * STRIDE,
-    isFull
-      ? fullLevel(after, refilledAtMs)
-      : {
-          tokensMilli,
-          refilledAtMs,
-          remainder: mulAddDiv(remainder, after.periodMs, 0, before.periodMs),
-        },
-  );
+  const place = at * STRIDE;
+  setLevel(numbers, place, withOtherRate(levelOf(numbers, place), before, after, nowMs));
 }
 
 /** Returns the total that was consumed, in milli-tokens. */

@@ -29,7 +29,7 @@ import {
   type SeenPeriods,
   softNames,
 } from "../leg.ts";
-import { hasPeriods } from "../periods.ts";
+import { isTimed } from "../periods.ts";
 import type { Bucket } from "./bucket.ts";
 import { consumeAt, heldAt, isOrdinaryAt, refundAt } from "./limit-numbers.ts";
 import { hourStartMs } from "./usage-hour.ts";
@@ -45,8 +45,8 @@ export interface Terms {
   readonly withoutTotals: boolean;
   /** Seconds: a time to live that is at least so far off stays; negative: there is none. */
   readonly keepSeconds: number;
-  /** Whether a limit has periods. */
-  readonly hasPeriods: boolean;
+  /** Whether a limit has periods or windows. */
+  readonly isTimed: boolean;
 }
 
 function termsOf(
@@ -66,7 +66,7 @@ function termsOf(
     generation,
     withoutTotals,
     keepSeconds: ttlKeptSeconds(rates, ttlMultiplier, source) ?? -1,
-    hasPeriods: rates.some(hasPeriods),
+    isTimed: rates.some(isTimed),
   };
 }
 
@@ -89,7 +89,7 @@ export class SharedTerms {
     const terms = this.of(config, known);
     const endMs = this.#isShared ? known.untilMs : Number.POSITIVE_INFINITY;
     if (terms === undefined) return;
-    const periodsEndMs = terms.hasPeriods ? bucket.periodsEndMs(nowMs) : endMs;
+    const periodsEndMs = terms.isTimed ? bucket.periodsEndMs(nowMs) : endMs;
     agree(bucket, terms, Math.min(endMs, periodsEndMs));
   }
 
@@ -308,7 +308,7 @@ function evaluate(
   }
   if (unknown !== 0 && !(ignoresMissing && mayPassOver(consume, terms))) return undefined;
   const { config } = terms;
-  const periods = terms.hasPeriods ? bucket.periodsOf(config, nowMs) : undefined;
+  const periods = terms.isTimed ? bucket.periodsOf(config, nowMs) : undefined;
   return new OrdinaryOutcome(granted, entityId, resource, config, link, milli, periods);
 }
 

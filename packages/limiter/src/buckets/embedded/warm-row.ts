@@ -3,8 +3,10 @@
  * read back with what the server has consumed since.
  */
 
-import type { Rate } from "../../core/bucket.ts";
+import type { Level, Rate } from "../../core/bucket.ts";
+import { scheduleText } from "../../domain/compact-schedule.ts";
 import type { Limit } from "../../domain/limit.ts";
+import { SCHEDULES } from "../../domain/schedules.ts";
 import type { WarmRow } from "../../storage/warm-buckets.ts";
 import { ttlKeptSeconds } from "../bucket-ttl.ts";
 import { hasPeriods } from "../periods.ts";
@@ -44,8 +46,11 @@ export function warmTerms(limits: readonly Limit[]): WarmTerms {
 export function warmRowOf(bucket: Bucket, ttlMultiplier: number): WarmRow {
   const { build, link, ttl, usageHour, numbers } = bucket;
   const order = orderOf(build.names);
-  const rates = order.map((at) => build.rates[at] as Rate);
   const levels = order.map((at) => levelAt(numbers, at));
+  // Of a limit with windows those numbers that are in force since its level.
+  const rates = order.map((at, place) =>
+    SCHEDULES.rateAt(build.rates[at] as Rate, (levels[place] as Level).refilledAtMs),
+  );
   const hourEnd = hourStartMs(usageHour + 1);
   const ends = order.flatMap((at) => endOf(bucket, at));
   const kept = ttlKeptSeconds(rates, ttlMultiplier, "system");
@@ -73,7 +78,11 @@ function capOf({ numbers }: Bucket, at: number, rate: Rate): number {
 
 /** Returns the end of the period of a limit, if it is in one. */
 function endOf({ build, numbers }: Bucket, at: number): number[] {
-  if (!hasPeriods(build.rates[at] as Rate)) return [];
+  const rate = build.rates[at] as Rate;
+  if (rate.schedule !== undefined) {
+    return [SCHEDULES.endAt(rate, levelAt(numbers, at).refilledAtMs)];
+  }
+  if (!hasPeriods(rate)) return [];
   const { endMs } = periodAtPlace(numbers, at);
   return endMs === 0 ? [] : [endMs];
 }
@@ -105,8 +114,9 @@ function stampOf(
 ): string {
   return order
     .map((at) => {
-      const { capacityMilli, refillMilli, periodMs, rule } = rates[at] as Rate;
+      const { capacityMilli, refillMilli, periodMs, rule, schedule } = rates[at] as Rate;
       const stamp = `${names[at]} ${capacityMilli} ${refillMilli} ${periodMs}`;
+      if (schedule !== undefined) return `${stamp} ${scheduleText(schedule)}`;
       return rule === undefined ? stamp : `${stamp} ${ruleText(rule)}`;
     })
     .join(",");

@@ -8,6 +8,7 @@ import { boundedMap } from "../../base/bounded-map.ts";
 import type { Clock } from "../../base/time.ts";
 import { tokensAfter } from "../../core/bucket.ts";
 import type { Limit } from "../../domain/limit.ts";
+import { SCHEDULES } from "../../domain/schedules.ts";
 import { bucketId } from "../../records/keys.ts";
 import type { ConsumeResult, SeenBalances } from "../bucket-consumer.ts";
 import { fits, type Leg, type SeenPeriods } from "../leg.ts";
@@ -99,6 +100,7 @@ function balancesAt({ limits, balancesMilli, atMs }: ShownBalances, nowMs: numbe
   return limits.map(({ rate }, at) => {
     const milli = balancesMilli[at] as number;
     if (hasPeriods(rate)) return milli;
-    return tokensAfter(rate, milli, nowMs - atMs, rate.periodMs - 1);
+    const now = SCHEDULES.rateAt(rate, nowMs);
+    return tokensAfter(now, milli, nowMs - atMs, now.periodMs - 1);
   });
 }

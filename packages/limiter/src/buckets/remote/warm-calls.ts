@@ -19,6 +19,7 @@ import { warmTerms } from "../embedded/warm-row.ts";
 import { Gathering, SINGLE_PACE } from "../gathering.ts";
 import { type Adjustment, type Leg, refundOf, takenOf } from "../leg.ts";
 import { hasPeriods } from "../periods.ts";
+import { seenWindow } from "../rates-in-time.ts";
 import type { KnownRefusals } from "./known-refusals.ts";
 import {
   amountsAt,
@@ -338,16 +339,23 @@ function periodsIn(
   { endsMs, grantedMilli }: WarmAnswer,
   atMs: number,
 ): SeenBalances["periods"] {
-  if (endsMs === undefined || grantedMilli === undefined) return undefined;
-  const ends = inOrder(call, endsMs);
-  const granted = inOrder(call, grantedMilli);
+  const isOfPeriods = endsMs !== undefined && grantedMilli !== undefined;
+  if (!isOfPeriods && !call.legs.some(hasWindows)) return undefined;
+  const ends = isOfPeriods ? inOrder(call, endsMs) : [];
+  const granted = isOfPeriods ? inOrder(call, grantedMilli) : [];
   return call.legs.map(({ config }, leg) =>
     config.limits.map(({ rate }, at) => {
+      if (rate.schedule !== undefined) return seenWindow(rate, atMs);
       const endMs = ends[leg]?.[at] ?? 0;
       if (!hasPeriods(rate) || endMs === 0) return undefined;
       return { endMs, grantedMilli: granted[leg]?.[at] ?? 0, atMs };
     }),
   );
+}
+
+function hasWindows({ config: { limits } }: Leg): boolean {
+  for (const { rate } of limits) if (rate.schedule !== undefined) return true;
+  return false;
 }
 
 function isOpen(call: WaitingCall): boolean {

@@ -1,7 +1,7 @@
 /** The refusal: which limits were checked, which were exceeded, and when to come back. */
 
 import { defined } from "../../base/defined.ts";
-import type { LimitKind } from "../limit.ts";
+import type { LimitKind } from "../limit-spec.ts";
 import type { LimitStatus } from "../limit-status.ts";
 import { TOTAL } from "../names.ts";
 import { localIso, localText } from "../zone.ts";

@@ -4,11 +4,11 @@
  * rules of quotas and sessions.
  */
 
-import type { PeriodRule } from "../../core/period-rule.ts";
 import { InfrastructureError } from "../../domain/errors/errors.ts";
 import type { OnUnavailable } from "../../domain/errors/unavailability.ts";
 import type { UnsupportedLimit } from "../../domain/errors/unsupported-limit.ts";
-import { Limit, type LimitKind } from "../../domain/limit.ts";
+import { Limit } from "../../domain/limit.ts";
+import type { LimitKind } from "../../domain/limit-spec.ts";
 import { flagAt, type Item, numberAt, textAt } from "../../storage/item.ts";
 import {
   decodeRule,
@@ -58,7 +58,7 @@ export function encodeLimits(
 export function decodeLimits(item: Item | undefined): readonly Limit[] {
   return namesIn(item).flatMap((found): readonly Limit[] => {
     const read = ruleIn(item as Item, found);
-    return typeof read === "string" ? [] : [limitIn(item as Item, found, read.rule)];
+    return typeof read === "string" ? [] : [limitIn(item as Item, found, read)];
   });
 }
 
@@ -81,7 +81,11 @@ function ruleIn(item: Item, { prefix, name }: FoundLimit): ReadRule {
   return decodeRule(item, prefix, name);
 }
 
-function limitIn(item: Item, { prefix, name }: FoundLimit, rule: PeriodRule | undefined): Limit {
+function limitIn(
+  item: Item,
+  { prefix, name }: FoundLimit,
+  { rule, schedule }: Exclude<ReadRule, string>,
+): Limit {
   // Python's provisioner stores the period of a rate, 60 seconds, for quotas and sessions as well.
   const areSlots = prefix === SLOTS_PREFIX;
   const isRate = rule === undefined && !areSlots;
@@ -93,6 +97,7 @@ function limitIn(item: Item, { prefix, name }: FoundLimit, rule: PeriodRule | un
       refillPeriodSeconds: isRate ? (numberAt(item, `${prefix}${name}_rp`) ?? 0) : 1,
       soft: flagAt(item, `${prefix}${name}_soft`),
       rule,
+      schedule,
       ...(areSlots ? { kind: "concurrency" } : {}),
       alerts: textAt(item, `${prefix}${name}_alerts`)?.split(",").map(Number),
     });

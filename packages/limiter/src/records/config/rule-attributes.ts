@@ -1,19 +1,29 @@
 /**
- * The rule of a quota or a session as attributes of a config item, as the Python library has them.
+ * The rule of a quota or a session as attributes of a config item, as the Python library has them,
+ * and the windows of a rate.
  *
- * A quota has the fields of its cron expressions in `l_{name}_rsched`; one zone holds for the whole
- * item, in `sched_tz`. A session has all of its attributes under `w_{name}_`, and its length in
- * `w_{name}_rsa`. Ours alone: `l_{name}_tz`, the zone of a quota that has another than its item,
- * `l_{name}_carry` and `l_{name}_cmax`; `l_{name}_alerts` or `w_{name}_alerts`, a text like
- * `50,80,100`; and all of a limit of slots, under `s_{name}_`.
+ * A quota has the fields of its cron expressions in `l_{name}_rsched`, a rate its windows in
+ * `l_{name}_sched`; one zone holds for the whole item, in `sched_tz`. A session has all of its
+ * attributes under `w_{name}_`, and its length in `w_{name}_rsa`. Ours alone: `l_{name}_tz`, the
+ * zone of a limit that has another than its item, `l_{name}_carry` and `l_{name}_cmax`;
+ * `l_{name}_alerts` or `w_{name}_alerts`, a text like `50,80,100`; and all of a limit of slots,
+ * under `s_{name}_`.
  */
 
 import { defined } from "../../base/defined.ts";
 import type { PeriodRule } from "../../core/period-rule.ts";
-import { decodeResets, encodeResets } from "../../domain/compact-schedule.ts";
+import type { RateSchedule } from "../../core/rate-schedule.ts";
+import {
+  decodeResets,
+  decodeWindows,
+  encodeResets,
+  encodeWindows,
+} from "../../domain/compact-schedule.ts";
 import type { UnsupportedKind } from "../../domain/errors/unsupported-limit.ts";
 import type { Limit } from "../../domain/limit.ts";
 import { checkRule } from "../../domain/quota.ts";
+import { checkSchedule } from "../../domain/schedule.ts";
+import { readTimeZone } from "../../domain/zone.ts";
 import { type Item, integerAt, numberAt, textAt, valueAt } from "../../storage/item.ts";
 
 export const RATE_PREFIX = "l_";
@@ -30,6 +40,7 @@ export const LIMIT_SUFFIXES = [
   "ra",
   "rp",
   "soft",
+  "sched",
   "rsched",
   "tz",
   "carry",
@@ -39,13 +50,16 @@ export const LIMIT_SUFFIXES = [
 ] as const;
 
 /** A rule, `undefined` for a rate, or the kind of a limit that this version cannot express. */
-export type ReadRule = { readonly rule: PeriodRule | undefined } | UnsupportedKind;
+export type ReadRule =
+  | { readonly rule: PeriodRule | undefined; readonly schedule?: RateSchedule }
+  | UnsupportedKind;
 
 /** Returns the attributes of a rule, besides the zone of the item. */
 export function encodeRule(
-  { name, rule }: Limit,
+  { name, rule, schedule }: Limit,
   itemZone: string | undefined,
 ): Record<string, string | number> {
+  if (schedule !== undefined) return encodeSchedule(name, schedule, itemZone);
   if (rule === undefined) return {};
   if (rule.kind === "session") return { [`${SESSION_PREFIX}${name}_rsa`]: rule.seconds };
   const { cron, timeZone, carry, carryMax } = rule;
@@ -56,6 +70,15 @@ export function encodeRule(
     [attribute("carry")]: carry === "none" ? undefined : carry,
     [attribute("cmax")]: carryMax,
   }) as Record<string, string | number>;
+}
+
+function encodeSchedule(
+  name: string,
+  { timeZone, windows }: RateSchedule,
+  itemZone: string | undefined,
+): Record<string, string> {
+  const zone = timeZone === (itemZone ?? UTC) ? {} : { [`${RATE_PREFIX}${name}_tz`]: timeZone };
+  return { [`${RATE_PREFIX}${name}_sched`]: encodeWindows(windows), ...zone };
 }
 
 /** Returns the prefix of all attributes of a limit. */
@@ -85,7 +108,7 @@ function quotaOf(
 ): ReadRule {
   const resets = textAt(item, attribute("rsched"));
   if (resets === undefined && numberAt(item, attribute("ra")) !== 0) {
-    return isScheduled ? "schedule" : { rule: undefined };
+    return isScheduled ? scheduleIn(item, attribute) : { rule: undefined };
   }
   const cron = decodeResets(resets ?? "");
   if (isScheduled || cron === undefined) return "calendar quota";
@@ -94,6 +117,22 @@ function quotaOf(
   const carryMax = integerAt(item, attribute("cmax"), 1, Number.MAX_SAFE_INTEGER);
   const rule = { kind: "quota", cron, timeZone, carry, ...defined({ carryMax }) };
   return checked(rule as PeriodRule, "calendar quota");
+}
+
+/** Reads the windows of a rate. */
+function scheduleIn(item: Item, attribute: (suffix: string) => string): ReadRule {
+  const windows = decodeWindows(textAt(item, attribute("sched")) ?? "");
+  const zone = textAt(item, attribute("tz")) ?? textAt(item, ZONE) ?? UTC;
+  const read = readTimeZone(zone);
+  if (windows === undefined || !("timeZone" in read)) return "schedule";
+  const number = (suffix: string) => (numberAt(item, attribute(suffix)) ?? 0) * 1000;
+  const base = { capacityMilli: number("cp"), refillMilli: number("ra"), periodMs: number("rp") };
+  try {
+    const schedule = { timeZone: read.timeZone, windows };
+    return { rule: undefined, schedule: checkSchedule("rate", base, schedule) };
+  } catch {
+    return "schedule";
+  }
 }
 
 function sessionOf(seconds: number | undefined, isTwice: boolean): ReadRule {
@@ -110,12 +149,17 @@ function checked(rule: PeriodRule, kind: UnsupportedKind): ReadRule {
   }
 }
 
-/** Returns the zone that an item has for its quotas: that of the first by name. */
+/** Returns the zone that an item has for its quotas and windows: that of the first by name. */
 export function zoneOf(limits: readonly Limit[]): string | undefined {
   let first: Limit | undefined;
   for (const limit of limits) {
-    if (limit.rule?.kind !== "quota") continue;
+    if (zoneOfLimit(limit) === undefined) continue;
     if (first === undefined || limit.name < first.name) first = limit;
   }
-  return first?.rule?.kind === "quota" ? first.rule.timeZone : undefined;
+  return first && zoneOfLimit(first);
+}
+
+/** Returns the zone that a limit goes by; `undefined`: none. */
+export function zoneOfLimit({ rule, schedule }: Limit): string | undefined {
+  return rule?.kind === "quota" ? rule.timeZone : schedule?.timeZone;
 }

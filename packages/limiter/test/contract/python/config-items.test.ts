@@ -23,8 +23,37 @@ async function opened(store: TestStore, ...files: string[]) {
 }
 
 describeStores("a level that the Python library wrote", (store) => {
-  it("a level of Python refuses only the limits that carry a schedule (H3, H5)", async () => {
+  /** Makes windows of a form that only a later version of Python may have. */
+  const spoil = (namespaceId: string) => {
+    const { PK, SK } = pythonItem("40-config-resource-schedules", namespaceId);
+    return store.items.update({ PK, SK }, { set: { l_rpm_sched: "2h9s500" } });
+  };
+
+  it("a level of Python is enforced with the windows of its limits (H3)", async () => {
     const { repo, limiter } = await opened(store, "40-config-resource-schedules");
+    const lease = await limiter.acquire({ entityId: "u2", resource: "sched", consume: { rpm: 1 } });
+    expect(lease.statuses.map(({ limitName, scheduled }) => [limitName, scheduled?.name])).toEqual([
+      ["rpd", undefined],
+      ["rpm", "rpm"],
+      ["tpm", undefined],
+    ]);
+    const rpm = (await repo.limits.getResource("sched"))?.find(({ name }) => name === "rpm");
+    expect(rpm?.toJSON().schedule).toEqual([
+      { cron: "* 9-17 * * 1-5", tz: "America/New_York", scale: 0.5 },
+      {
+        cron: "*/15 0-6 1,15 1-6 *",
+        tz: "America/New_York",
+        capacity: 2000,
+        refill_amount: 50,
+        refill_period_seconds: 30,
+      },
+    ]);
+    await limiter.acquire({ entityId: "u2", resource: "sched", consume: { rpm: 1, rpd: 1 } });
+  });
+
+  it("a level of Python refuses only the limits whose windows ours cannot read (H3, H5)", async () => {
+    const { repo, limiter, namespaceId } = await opened(store, "40-config-resource-schedules");
+    await spoil(namespaceId);
     const call = { entityId: "u2", resource: "sched" };
     const lease = await limiter.acquire({ ...call, consume: { tpm: 10 } });
     expect(lease.statuses.map(({ limitName, kind }) => `${limitName} ${kind}`)).toEqual([
@@ -138,7 +167,8 @@ describeStores("a level that the Python library wrote", (store) => {
 
   it("a level of Python keeps limits that ours cannot express, and they cannot be replaced (H7)", async () => {
     const file = "40-config-resource-schedules";
-    const { repo, read } = await opened(store, file);
+    const { repo, read, namespaceId } = await opened(store, file);
+    await spoil(namespaceId);
     const before = await read(file);
     const error = await failureOf(repo.limits.setResource("sched", ["rpm:5"]));
     expect(error).toBeInstanceOf(UnsupportedLimitError);

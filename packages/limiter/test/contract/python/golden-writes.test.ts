@@ -4,6 +4,7 @@
  */
 
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
+import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
 import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
@@ -171,7 +172,6 @@ test("audit events: limits, switches, policies, moves, top-ups and resets", asyn
       ...days,
     });
   };
-  // The first two events are about schedules and sessions, which this version cannot store.
   await expectEvent(2, () => repo.limits.setResource("dis", ["rpm:100"], { principal }));
   for (const id of ["u1", "u2"]) await acquire(id, "dis", { rpm: 1 });
   await expectEvent(3, () => repo.limits.disable({ resource: "dis" }, { principal }));
@@ -219,20 +219,23 @@ test("a level with a session, its bucket, and that after a top-up and a reset", 
   expect(await limiter.available(u1)).toEqual({ rpm: 60, session: 10_000 });
 });
 
-/** The attributes of parameter schedules, which the first limit of these items has. */
-const WINDOWS = ["sched", "l_rpm_sched", "b_rpd_sched", "b_tpm_sched"];
+const NEW_YORK = { timeZone: "America/New_York" };
+const WINDOWS = [
+  { when: "mon-fri 9-18", scale: 0.5, ...NEW_YORK },
+  { when: "cron(*/15 0-6 1,15 JAN-JUN *)", limit: "rpm:50/30sec:2000", ...NEW_YORK },
+];
 
-test("a level with a calendar quota, its bucket, and that after a reset", async () => {
-  const limits = ["rpm:1000", "tpm:50000", "rpd:10000/day America/New_York"];
-  await repo.limits.setResource("sched", limits);
-  await expectWritten("40-config-resource-schedules", "config_version", ...WINDOWS);
+test("a level with windows and a calendar quota, its bucket, and that after a reset", async () => {
+  const rpm = Limit.parse("rpm:1000").withSchedule(WINDOWS);
+  await repo.limits.setResource("sched", [rpm, "tpm:50000", "rpd:10000/day America/New_York"]);
+  await expectWritten("40-config-resource-schedules", "config_version");
   atBase("41-bucket-schedules");
   await acquire("u1", "sched", { rpm: 1, tpm: 10, rpd: 1 });
-  await expectWritten("41-bucket-schedules", ...OURS, ...WINDOWS, "b_rpd_pe", "vu");
+  await expectWritten("41-bucket-schedules", ...OURS, "b_rpd_pe");
   atBase("60-bucket-reset");
   const u1 = { entityId: "u1", resource: "sched" };
   await repo.buckets.reset(u1);
   const balances = ["rf", "b_rpm_tk", "b_tpm_tk"];
-  await expectWritten("60-bucket-reset", ...OURS, ...WINDOWS, "b_rpd_pe", ...balances);
+  await expectWritten("60-bucket-reset", ...OURS, "b_rpd_pe", ...balances);
   expect(await limiter.available(u1)).toEqual({ rpm: 1000, tpm: 50_000, rpd: 10_000 });
 });

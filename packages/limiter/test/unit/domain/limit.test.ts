@@ -1,5 +1,6 @@
 import { InvalidNameError, ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
-import { checkLimits, Limit, type LimitJson } from "@zae-limiter/limiter/domain/limit.ts";
+import { checkLimits, Limit } from "@zae-limiter/limiter/domain/limit.ts";
+import type { LimitJson } from "@zae-limiter/limiter/domain/limit-spec.ts";
 import { property } from "@zae-limiter/test-support/property.ts";
 import { refusal } from "@zae-limiter/test-support/refusal.ts";
 import fc from "fast-check";

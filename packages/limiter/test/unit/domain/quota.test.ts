@@ -1,5 +1,6 @@
 import { decodeResets, encodeResets } from "@zae-limiter/limiter/domain/compact-schedule.ts";
-import { Limit, type LimitJson } from "@zae-limiter/limiter/domain/limit.ts";
+import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
+import type { LimitJson } from "@zae-limiter/limiter/domain/limit-spec.ts";
 import { statusOf } from "@zae-limiter/limiter/domain/limit-status.ts";
 import { localIso, localText, readTimeZone } from "@zae-limiter/limiter/domain/zone.ts";
 import { scheduleVectors } from "@zae-limiter/test-support/golden-items.ts";

@@ -1,5 +1,6 @@
 import { hasSlots } from "@zae-limiter/limiter/core/bucket.ts";
-import { Limit, type LimitJson } from "@zae-limiter/limiter/domain/limit.ts";
+import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
+import type { LimitJson } from "@zae-limiter/limiter/domain/limit-spec.ts";
 import { statusOf } from "@zae-limiter/limiter/domain/limit-status.ts";
 import { refusal } from "@zae-limiter/test-support/refusal.ts";
 import { describe, expect, test } from "vitest";

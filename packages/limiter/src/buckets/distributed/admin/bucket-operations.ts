@@ -25,6 +25,7 @@ import {
   balanceOf,
   balancesAt,
   decoded,
+  mustWalk,
   type SeenBucket,
 } from "../plan/seen-bucket.ts";
 import { WritePlan } from "../plan/write-plan.ts";
@@ -97,10 +98,10 @@ export class BucketOperations {
     return items.flatMap((item) => decoded(item) ?? []);
   }
 
-  /** Opens the periods that are due, and returns whether any was. */
+  /** Opens periods that are due and passes the boundaries of windows; returns whether any was. */
   async #openDue(shards: readonly SeenBucket[], nowMs: number): Promise<boolean> {
     const { store, namespaceId } = this.#context;
-    const due = shards.filter((bucket) => mustOpen(bucket, NONE, nowMs));
+    const due = shards.filter((bucket) => mustOpen(bucket, NONE, nowMs) || mustWalk(bucket, nowMs));
     for (const bucket of due) {
       const { entityId, resource, shard } = bucket;
       const { change, condition } = planOpening(bucket, nowMs, this.#rules);

@@ -3,6 +3,7 @@
 import { randomToken } from "../../../base/random.ts";
 import type { Deadline } from "../../../base/time.ts";
 import { fullLevel, hasSlots, type Rate } from "../../../core/bucket.ts";
+import { SCHEDULES } from "../../../domain/schedules.ts";
 import { MOVED, type StoredBucket, type StoredLimit } from "../../../records/bucket-item.ts";
 import { type BucketName, bucketKey, parseBucketKey } from "../../../records/keys.ts";
 import type { StoredPeriod } from "../../../records/period-attributes.ts";
@@ -223,21 +224,22 @@ function limitOf(
 ): WholeLimit {
   // Leases end on the store that they were granted on.
   if (hasSlots(rate)) return { name, rate, level: fullLevel(rate, baseMs), consumedMilli: 0 };
+  const now = SCHEDULES.rateAt(rate, baseMs);
   let tokens = 0;
   let parts = 0;
   let consumed = 0n;
   for (const shard of shards) {
     const stored = shard.limits.get(name);
     // A limit that a shard does not have would start full in it.
-    const missing = { tokensMilli: rate.capacityMilli, rate, totalConsumedMilli: 0, remainder: 0 };
+    const missing = { tokensMilli: now.capacityMilli, rate, totalConsumedMilli: 0, remainder: 0 };
     const balance = balanceAt(shard, stored ?? missing, baseMs);
     tokens += balanceOf(balance);
     parts += looksFull(balance) ? 0 : balance.remainder;
     consumed += BigInt(stored?.totalConsumedMilli ?? 0);
   }
-  const tokensMilli = Math.min(rate.capacityMilli, tokens);
-  const isFull = tokensMilli === rate.capacityMilli;
-  const remainder = Math.min(Math.floor(parts / shards.length), rate.periodMs - 1);
+  const tokensMilli = Math.min(now.capacityMilli, tokens);
+  const isFull = tokensMilli === now.capacityMilli;
+  const remainder = Math.min(Math.floor(parts / shards.length), now.periodMs - 1);
   return {
     name,
     rate,

@@ -171,7 +171,7 @@ function refusedBy(
 /** Decides where this process knows of no bucket; `fresh`: the store has just said so. */
 function nextOfNothing(request: Request, fresh: boolean, { nowMs }: Situation): readonly Step[] {
   const { config, members } = request;
-  const balancesMilli = fullBalances(config);
+  const balancesMilli = fullBalances(config, nowMs);
   const going = fitting(members, balancesMilli, config);
   if (going.length > 0) return [{ do: "create", members: going, atMs: nowMs }];
   if (!fresh) return [{ do: "read", shard: 0 }];

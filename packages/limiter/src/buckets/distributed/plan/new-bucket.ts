@@ -2,6 +2,7 @@
 
 import { hasSlots, type Rate } from "../../../core/bucket.ts";
 import { invariant } from "../../../domain/check.ts";
+import { SCHEDULES } from "../../../domain/schedules.ts";
 import { WRITES_RATE } from "../../../records/bucket-item.ts";
 import type { BucketName } from "../../../records/keys.ts";
 import type { StoredPeriod } from "../../../records/period-attributes.ts";
@@ -43,14 +44,16 @@ export function newBucket(made: NewBucket): SeenBucket {
   const takenMilli = takenOf(config, amountsMilli);
   const left = limits.map(({ rate }, at): LeftOver & { period?: StoredPeriod } => {
     const taken = takenMilli[at] ?? 0;
-    const balanceMilli = rate.capacityMilli - taken;
+    const balanceMilli = SCHEDULES.rateAt(rate, nowMs).capacityMilli - taken;
     const period = newPeriod(rate, taken, nowMs, rules);
     return period === undefined
       ? { rate, balanceMilli }
       : { rate, balanceMilli, endMs: period.endMs, period };
   });
   invariant(
-    left.every(({ balanceMilli, rate }) => balanceMilli <= rate.capacityMilli),
+    left.every(
+      ({ balanceMilli, rate }) => balanceMilli <= SCHEDULES.rateAt(rate, nowMs).capacityMilli,
+    ),
     "a new bucket holds at most its capacity",
   );
   return {

@@ -24,6 +24,7 @@ import {
   balanceIn,
   carriedInto,
   hasPeriods,
+  isTimed,
   levelIn,
   type PeriodLevel,
   refunded,
@@ -31,6 +32,7 @@ import {
   unusedLevel,
   withAllowance,
 } from "../../periods.ts";
+import { seenWindow } from "../../rates-in-time.ts";
 import type { BucketRules } from "../table-traits.ts";
 import type { WritePlan } from "./write-plan.ts";
 
@@ -141,9 +143,10 @@ export function periodsIn(
   nowMs: number,
   rules?: BucketRules,
 ): SeenPeriods | undefined {
-  if (!limits.some(({ rate }) => hasPeriods(rate))) return undefined;
+  if (!limits.some(({ rate }) => isTimed(rate))) return undefined;
   const all = [...shards];
   return limits.map(({ name, rate }) => {
+    if (rate.schedule !== undefined) return seenWindow(rate, nowMs);
     if (!hasPeriods(rate)) return undefined;
     let sum: SeenPeriod | undefined;
     for (const bucket of all) {

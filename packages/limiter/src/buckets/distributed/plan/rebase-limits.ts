@@ -1,10 +1,12 @@
 /** The limits of a bucket in a rebase: each is kept, replaced, started or removed. */
 
-import { hasSlots, type Rate, shardRate } from "../../../core/bucket.ts";
+import { DEBT_MILLI_MAX, hasSlots, type Level, type Rate } from "../../../core/bucket.ts";
 import { mulAddDiv } from "../../../core/integers.ts";
+import { withRate } from "../../../core/rate-schedule.ts";
 import { invariant } from "../../../domain/check.ts";
+import { SCHEDULES } from "../../../domain/schedules.ts";
 import type { StoredLimit } from "../../../records/bucket-item.ts";
-import { VALID_UNTIL } from "../../../records/period-attributes.ts";
+import { VALID_UNTIL, windowAttributes } from "../../../records/period-attributes.ts";
 import {
   PYTHON_LIMIT_SUFFIXES,
   softStamp,
@@ -13,7 +15,7 @@ import {
 import type { LeftOver } from "../../bucket-ttl.ts";
 import { kindOf, sameRate, staleNames } from "../../config-match.ts";
 import type { AmountsByName, BucketConfig } from "../../leg.ts";
-import { hasPeriods } from "../../periods.ts";
+import { hasPeriods, isTimed } from "../../periods.ts";
 import { pausedName, pausedText, startPeriod } from "./paused-limits.ts";
 import { foldPeriod, mustOpen, periodSuffixes } from "./period-plan.ts";
 import {
@@ -23,9 +25,11 @@ import {
   boundedChange,
   builtFrom,
   EPOCH_AHEAD_MS_MAX,
+  hasPassed,
   isPinned,
   looksFull,
   type SeenBucket,
+  shareAt,
 } from "./seen-bucket.ts";
 import { foldSlots, startSlots, stopSlots } from "./slot-plan.ts";
 import { moveEpoch, type PlanContext, WritePlan } from "./write-plan.ts";
@@ -101,6 +105,7 @@ export class Rebase {
     else if (hasSlots(rate)) this.#foldSlots(name, stored, rate, amount);
     else if (stored.period !== undefined) this.#foldPeriod(name, stored, rate, amount);
     else if (this.#pinned) this.#foldPinned(name, stored, rate, amount);
+    else if (hasPassed(this.#bucket, stored, this.#epochMs)) this.#walk(name, stored, rate, amount);
     else this.#fold(name, stored, rate, amount);
   }
 
@@ -145,11 +150,40 @@ export class Rebase {
       plan.requireEnough(name, now, taken);
     }
     plan.add(`b_${name}_tc`, amount);
-    if (!sameRate(rate, stored.rate)) setParameters(plan, name, rate);
+    if (!sameRate(rate, stored.rate)) setParameters(plan, name, rate, stored.rate);
     plan.setRemainder(name, balance, remainder);
     const balanceMilli = Math.min(balanceOf(now), share.capacityMilli);
-    this.#balances.set(name, { rate: share, balanceMilli });
+    this.#keepBalance(name, rate, share, balanceMilli);
     this.balances.set(name, { ...now, share });
+  }
+
+  #keepBalance(name: string, rate: Rate, share: Rate, balanceMilli: number): void {
+    if (rate.schedule === undefined) this.#balances.set(name, { rate: share, balanceMilli });
+    else
+      this.#balances.set(name, { rate, balanceMilli, endMs: SCHEDULES.endAt(rate, this.#epochMs) });
+  }
+
+  /**
+   * Moves a limit with windows through the boundaries until the new base time. No other client may
+   * write meanwhile: what it has then depends on what it had at each of them.
+   */
+  #walk(name: string, stored: StoredLimit, rate: Rate, amount: number): void {
+    const { plan } = this;
+    const balance = balanceAt(this.#bucket, stored, this.#epochMs);
+    const share = this.#shareOf(rate);
+    const held = { refilledAtMs: this.#epochMs, ...heldIn(balance) };
+    const level = withRate(held, balance.share, share, this.#epochMs);
+    const tokens = `b_${name}_tk`;
+    const { remainder } = stored;
+    plan.require({ is: "=", name: tokens, value: stored.tokensMilli });
+    plan.require({ is: "=", name: `b_${name}_rr`, value: remainder, orAbsent: remainder === 0 });
+    plan.set(tokens, Math.max(-DEBT_MILLI_MAX, level.tokensMilli - this.#taken(amount)));
+    if (level.remainder > 0) plan.set(`b_${name}_rr`, level.remainder);
+    else plan.remove(`b_${name}_rr`);
+    plan.add(`b_${name}_tc`, amount);
+    if (!sameRate(rate, stored.rate)) setParameters(plan, name, rate, stored.rate);
+    this.#keepBalance(name, rate, share, level.tokensMilli);
+    this.balances.set(name, { ...balance, share });
   }
 
   /** Moves one limit with periods, and opens the period that is due. */
@@ -194,6 +228,7 @@ export class Rebase {
       return;
     }
     this.plan.remove(...SUFFIXES.map((suffix) => `b_${name}_${suffix}`));
+    if (stored?.rate.schedule !== undefined) this.plan.remove(`b_${name}_sched`, `b_${name}_tz`);
     if (stored?.period === undefined) return;
     this.plan.remove(...periodSuffixes(name));
     this.#pause(name, stored);
@@ -279,16 +314,16 @@ export class Rebase {
     const others = PYTHON_LIMIT_SUFFIXES.map((suffix) => `b_${name}_${suffix}`);
     const isOwn = (one: string) => Object.hasOwn(kept, one) || one === softStamp(name);
     if (python !== undefined && !isKnown) plan.remove(...others.filter((one) => !isOwn(one)));
-    setParameters(plan, name, rate);
-    const { endMs = 0 } = level ?? {};
-    this.#balances.set(name, { rate: share, balanceMilli: fullMilli, endMs });
+    setParameters(plan, name, rate, this.#bucket.limits.get(name)?.rate);
+    if (level === undefined) this.#keepBalance(name, rate, share, fullMilli);
+    else this.#balances.set(name, { rate: share, balanceMilli: fullMilli, endMs: level.endMs });
   }
 
   /** Sets until when clients of the Python library may write by the item that they have seen. */
   setValidUntil(): void {
     let untilMs = Number.POSITIVE_INFINITY;
     for (const { rate, endMs = 0 } of this.#balances.values()) {
-      if (hasPeriods(rate) && endMs > this.#periodMs) untilMs = Math.min(untilMs, endMs);
+      if (isTimed(rate) && endMs > this.#periodMs) untilMs = Math.min(untilMs, endMs);
     }
     if (untilMs !== Number.POSITIVE_INFINITY) this.plan.set(VALID_UNTIL, untilMs);
   }
@@ -296,7 +331,9 @@ export class Rebase {
   /** Returns the balances before the consume; a limit that is not in the bucket is full. */
   balancesBefore({ limits }: BucketConfig): readonly number[] {
     return limits.map(
-      ({ name, rate }) => this.#balances.get(name)?.balanceMilli ?? rate.capacityMilli,
+      ({ name, rate }) =>
+        this.#balances.get(name)?.balanceMilli ??
+        SCHEDULES.rateAt(rate, this.#epochMs).capacityMilli,
     );
   }
 
@@ -315,12 +352,22 @@ export class Rebase {
   }
 
   #shareOf(rate: Rate): Rate {
-    return shardRate(rate, this.#bucket.shard, this.#bucket.shardCount);
+    return shareAt(this.#bucket, rate, this.#epochMs);
   }
 }
 
-function setParameters(plan: WritePlan, name: string, rate: Rate): void {
+function heldIn(balance: BalanceAt): Pick<Level, "tokensMilli" | "remainder"> {
+  const isFull = looksFull(balance);
+  return { tokensMilli: balanceOf(balance), remainder: isFull ? 0 : balance.remainder };
+}
+
+function setParameters(plan: WritePlan, name: string, rate: Rate, before?: Rate): void {
   plan.set(`b_${name}_cp`, rate.capacityMilli);
   plan.set(`b_${name}_ra`, rate.refillMilli);
   plan.set(`b_${name}_rp`, rate.periodMs);
+  const { schedule } = rate;
+  if (schedule === undefined && before?.schedule === undefined) return;
+  if (schedule === undefined && rate.rule === undefined) plan.remove(`b_${name}_tz`);
+  const written = windowAttributes(name, schedule);
+  for (const [attribute, value] of Object.entries(written)) plan.set(attribute, value);
 }

@@ -12,9 +12,11 @@ import {
   accruedMilli,
   DEBT_MILLI_MAX,
   hasSlots,
+  type Level,
   type Rate,
   shardRate,
 } from "../../../core/bucket.ts";
+import { SCHEDULES } from "../../../domain/schedules.ts";
 import {
   boundedAt,
   decodeBucket,
@@ -24,6 +26,7 @@ import {
 } from "../../../records/bucket-item.ts";
 import { type Item, textAt } from "../../../storage/item.ts";
 import type { BuiltFrom } from "../../config-match.ts";
+import { inForce } from "../../rates-in-time.ts";
 import { type PausedLimits, pausedAttributes, pausedIn } from "./paused-limits.ts";
 import { storedAt } from "./period-plan.ts";
 
@@ -117,7 +120,7 @@ export function isAnnounced(bucket: SeenBucket): boolean {
 export function excessMilli(bucket: SeenBucket, stored: StoredLimit): number {
   // Top-ups and what is carried may be beyond an allowance, and slots go back to where they were.
   if (stored.rate.refillMilli === 0) return 0;
-  const { capacityMilli } = shardRate(stored.rate, bucket.shard, bucket.shardCount);
+  const { capacityMilli } = shareAt(bucket, stored.rate, bucket.refilledAtMs);
   return Math.max(0, stored.tokensMilli - capacityMilli);
 }
 
@@ -146,6 +149,8 @@ export interface BalanceAt {
   readonly accruedMax: number;
   /** The remainder with which what has accrued is a whole number. */
   readonly wholeRemainder: number;
+  /** Whether `stored` is not what the item has, but what it comes to at the last boundary. */
+  readonly isWalked: boolean;
 }
 
 export function balanceAt(
@@ -153,11 +158,13 @@ export function balanceAt(
   limit: StoredLimit,
   nowMs: number,
 ): BalanceAt {
-  const stored = limit.period === undefined ? limit : storedAt(bucket, limit, nowMs);
-  const share = shardRate(stored.rate, bucket.shard, bucket.shardCount);
+  const walked = hasPassed(bucket, limit, nowMs) ? levelAt(bucket, limit, nowMs) : undefined;
+  const stored = walked === undefined ? storedIn(bucket, limit, nowMs) : { ...limit, ...walked };
+  const sinceMs = walked?.refilledAtMs ?? bucket.refilledAtMs;
+  const share = shareAt(bucket, stored.rate, walked === undefined ? sinceMs : nowMs);
   const carried = carriedOf(stored.remainder, share);
   const { periodMs } = share;
-  const bare = accrued(share, nowMs - bucket.refilledAtMs, 0);
+  const bare = accrued(share, nowMs - sinceMs, 0);
   const parts = bare.remainder + carried;
   const whole = parts >= periodMs ? 1 : 0;
   return {
@@ -168,7 +175,54 @@ export function balanceAt(
     accruedMin: bare.quotient,
     accruedMax: bare.quotient + Math.ceil((bare.remainder + periodMs - 1) / periodMs),
     wholeRemainder: bare.remainder === 0 ? 0 : periodMs - bare.remainder,
+    isWalked: walked !== undefined,
   };
+}
+
+function storedIn(
+  bucket: Pick<StoredBucket, "shard" | "shardCount" | "refilledAtMs">,
+  limit: StoredLimit,
+  nowMs: number,
+): StoredLimit {
+  return limit.period === undefined ? limit : storedAt(bucket, limit, nowMs);
+}
+
+/** Returns the part of a shard in a limit, with the numbers that are in force at a time. */
+export function shareAt(
+  { shard, shardCount }: Pick<StoredBucket, "shard" | "shardCount">,
+  rate: Rate,
+  ms: number,
+): Rate {
+  return shardRate(SCHEDULES.rateAt(rate, ms), shard, shardCount);
+}
+
+/** Whether other numbers are in force than at the base time: a write then moves the base time. */
+export function hasPassed(
+  { refilledAtMs }: Pick<StoredBucket, "refilledAtMs">,
+  { rate }: Pick<StoredLimit, "rate">,
+  nowMs: number,
+): boolean {
+  return rate.schedule !== undefined && nowMs >= SCHEDULES.endAt(rate, refilledAtMs);
+}
+
+/** Returns the level of a limit with windows at its last boundary. */
+export function levelAt(
+  { shard, shardCount, refilledAtMs }: Pick<StoredBucket, "shard" | "shardCount" | "refilledAtMs">,
+  { tokensMilli, remainder, rate }: StoredLimit,
+  nowMs: number,
+): Level {
+  return inForce({ tokensMilli, refilledAtMs, remainder }, rate, nowMs, shard, shardCount).level;
+}
+
+/** Returns the numbers by which a bucket is kept: of a limit with windows, all of them. */
+export function keptBy({ stored, share }: BalanceAt): Rate {
+  return stored.rate.schedule === undefined ? share : stored.rate;
+}
+
+/** Whether a limit of a bucket has passed a boundary. */
+export function mustWalk(bucket: StoredBucket, nowMs: number): boolean {
+  for (const stored of bucket.limits.values()) if (hasPassed(bucket, stored, nowMs)) return true;
+  return false;
 }
 
 /** Returns `balanceOf(balanceAt(…))` without making the object: most calls need nothing else. */
@@ -180,7 +234,8 @@ export function balanceMilliAt(
   if (stored.period !== undefined) return storedAt(bucket, stored, nowMs).tokensMilli;
   const { rate, tokensMilli, remainder } = stored;
   if (hasSlots(rate)) return tokensMilli;
-  const share = shardRate(rate, bucket.shard, bucket.shardCount);
+  if (hasPassed(bucket, stored, nowMs)) return balanceOf(balanceAt(bucket, stored, nowMs));
+  const share = shareAt(bucket, rate, bucket.refilledAtMs);
   const carried = carriedOf(remainder, share);
   const gainedMilli = accruedMilli(share, nowMs - bucket.refilledAtMs, carried);
   const { capacityMilli } = share;
@@ -239,6 +294,7 @@ export function boundedChange(tokensMilli: number, change: number): number {
 /** Whether the base time must move before the bucket can be written: it is old, or lies ahead. */
 export function mustRebase(bucket: StoredBucket, nowMs: number): boolean {
   if (isPinned(bucket)) return false;
+  if (mustWalk(bucket, nowMs)) return true;
   const ageMs = nowMs - bucket.refilledAtMs;
   if (ageMs > EPOCH_AGE_MS_MAX || ageMs < -EPOCH_AHEAD_MS_MAX) return true;
   for (const { rate } of bucket.limits.values()) {

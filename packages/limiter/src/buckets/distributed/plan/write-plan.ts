@@ -27,6 +27,7 @@ import {
   boundedChange,
   isEven,
   isPinned,
+  keptBy,
   looksFull,
   REBASES,
   type SeenBucket,
@@ -94,8 +95,9 @@ export class WritePlan {
     if (!loose) this.requireRemainder(limitName, balance);
   }
 
-  /** Requires that the limit has `capacityMilli` or more. */
+  /** Requires that the limit has `capacityMilli` or more; not of one that is walked. */
   requireFull(limitName: string, balance: BalanceAt, capacityMilli: number): void {
+    if (balance.isWalked) return;
     const { stored, accruedMilli, accruedMin } = balance;
     const loose = stored.tokensMilli >= capacityMilli - accruedMin;
     const accrued = loose ? accruedMin : accruedMilli;
@@ -314,9 +316,7 @@ export function* leftOf(
 ): Generator<LeftOver> {
   for (const [name, balance] of balances) {
     const balanceMilli = balanceOf(balance) - (amounts.get(name) ?? 0);
-    const { period } = balance.stored;
-    if (period === undefined) yield { rate: balance.share, balanceMilli };
-    else yield { rate: balance.share, balanceMilli, endMs: period.endMs };
+    yield { rate: keptBy(balance), balanceMilli, endMs: balance.stored.period?.endMs ?? 0 };
   }
 }
 
@@ -372,8 +372,8 @@ export function requireCovered(
       if (begins) plan.atLeast(freeOf(name), (rate.capacityMilli + amount) / 1000);
       continue;
     }
-    if (!begins && amount <= 0) continue;
-    const lowest = coveredMilli(ttl, balance.share, context.nowMs) + Math.max(0, amount);
+    if (balance.isWalked || (!begins && amount <= 0)) continue;
+    const lowest = coveredMilli(ttl, keptBy(balance), context.nowMs) + Math.max(0, amount);
     plan.requireEnough(name, balance, lowest);
   }
 }

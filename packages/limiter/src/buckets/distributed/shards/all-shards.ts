@@ -65,8 +65,9 @@ export function nextOfAll(
     const answer = { kind: "outdated" } as const;
     return [{ do: "answer", answers: request.members.map((member) => ({ member, answer })) }];
   }
-  const head = headOf(request, then, now);
-  if (head === undefined) return refused(request, then, now);
+  const { nowMs } = situation;
+  const head = headOf(request, then, now, nowMs);
+  if (head === undefined) return refused(request, then, now, nowMs);
   const { config } = request;
   const able = now.filter(({ balancesMilli }) => fits(config, head.amountsMilli, balancesMilli));
   const enough = oneOf(able, situation.random);
@@ -108,6 +109,7 @@ function headOf(
   { config, members }: Request,
   then: readonly OpenOffer[],
   now: readonly OpenOffer[],
+  nowMs: number,
 ): Member | undefined {
   const limits = config.limits.length;
   const [head] = fitting(members, offered(then, limits), config);
@@ -117,7 +119,7 @@ function headOf(
     then.some(({ balancesMilli }) => fits(config, amountsMilli, balancesMilli)),
   );
   if (served !== undefined) return served;
-  const full = fullBalances(config);
+  const full = fullBalances(config, nowMs);
   return exceeds(full, offered(now, limits)) ? undefined : fitting(members, full, config)[0];
 }
 
@@ -125,8 +127,9 @@ function refused(
   { config, members }: Request,
   then: readonly OpenOffer[],
   now: readonly OpenOffer[],
+  nowMs: number,
 ): readonly Step[] {
-  const balancesMilli = atMostFull(offered(then, config.limits.length), config);
+  const balancesMilli = atMostFull(offered(then, config.limits.length), config, nowMs);
   const plans = now.flatMap(({ shard, limitsOnly: plan }) =>
     plan === undefined ? [] : [{ shard, plan }],
   );

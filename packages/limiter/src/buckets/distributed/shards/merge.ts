@@ -10,7 +10,7 @@
  * expires: a client that may acquire may write the items of buckets, and not delete them.
  */
 
-import { DEBT_MILLI_MAX, hasSlots, shardRate } from "../../../core/bucket.ts";
+import { DEBT_MILLI_MAX, hasSlots, type Rate, shardRate } from "../../../core/bucket.ts";
 import type { PeriodRule } from "../../../core/period-rule.ts";
 import { invariant } from "../../../domain/check.ts";
 import { ACQUIRES, type StoredLimit, WRITES_RATE } from "../../../records/bucket-item.ts";
@@ -31,6 +31,7 @@ import {
   MERGING,
   NEED,
   type SeenBucket,
+  shareAt,
   UNSHARDED,
   WRITES,
 } from "../plan/seen-bucket.ts";
@@ -142,12 +143,12 @@ function sumOf(kept: SeenBucket, gone: SeenBucket, name: string, epochMs: number
   const [one, other] = [kept.limits.get(name), gone.limits.get(name)];
   const rate = (one ?? other)?.rate;
   invariant(rate !== undefined, "a limit of a pair is in one of the two");
-  if (!sameRate(one?.rate ?? rate, other?.rate ?? rate)) return undefined;
+  if (!areAlike(one, other, rate)) return undefined;
   if (hasSlots(rate)) return sumOfSlots(kept, gone, rate, [one, other]);
   if (hasPeriods(rate)) return sumOfPeriods(one, other, epochMs);
   const mine = heldBy(kept, one ?? absent(kept, rate), epochMs);
   const others = heldBy(gone, other ?? absent(gone, rate), epochMs);
-  const { periodMs } = shardRate(rate, kept.shard, kept.shardCount);
+  const { periodMs } = shareAt(kept, rate, epochMs);
   const parts = mine.remainder + others.remainder;
   const whole = parts >= periodMs ? 1 : 0;
   const tokensMilli = mine.balanceMilli + others.balanceMilli + whole;
@@ -155,7 +156,7 @@ function sumOf(kept: SeenBucket, gone: SeenBucket, name: string, epochMs: number
   const remainder = Math.floor((parts - whole * periodMs) / 2);
   const consumedMilli = other?.totalConsumedMilli ?? 0;
   if (typeof consumedMilli === "bigint" || tokensMilli < -DEBT_MILLI_MAX) return undefined;
-  const share = shardRate(rate, kept.shard, kept.shardCount / 2);
+  const share = shareAt({ shard: kept.shard, shardCount: kept.shardCount / 2 }, rate, epochMs);
   invariant(tokensMilli <= share.capacityMilli, "merged shards hold at most their share");
   invariant(remainder < share.periodMs, "a part of a milli-token is less than a whole one");
   const totalConsumedMilli = totalOf(one?.totalConsumedMilli ?? 0, consumedMilli);
@@ -177,6 +178,17 @@ function sumOfSlots(
   const tokensMilli = mine + (other?.tokensMilli ?? startOfSlots(gone, rate));
   const limit = { ...(one ?? other), tokensMilli, rate, marks: one?.marks } as StoredLimit;
   return { limit, consumedMilli: 0 };
+}
+
+/** Whether two limits can be summed. Windows that only one of them has wait for its next call. */
+function areAlike(
+  one: StoredLimit | undefined,
+  other: StoredLimit | undefined,
+  rate: Rate,
+): boolean {
+  const isPartial = one === undefined || other === undefined;
+  if (isPartial && rate.schedule !== undefined) return false;
+  return sameRate(one?.rate ?? rate, other?.rate ?? rate);
 }
 
 /** Returns the sum of two limits in one period; any other pair waits for its next call. */

@@ -8,9 +8,9 @@
  */
 
 import type { Random } from "../../../base/random.ts";
-import { shardRate } from "../../../core/bucket.ts";
 import type { BucketName } from "../../../records/keys.ts";
 import { type BucketConfig, gatesOf } from "../../leg.ts";
+import { shareAt } from "../plan/seen-bucket.ts";
 import { isSaturated } from "../plan/writes-meter.ts";
 import type { BucketStates } from "../state/bucket-states.ts";
 import { balancesOf } from "../state/shard-balances.ts";
@@ -46,7 +46,7 @@ export function pickShard(
   if (tried.size >= Math.max(TRIES_MIN, count * TRIED_PART)) return undefined;
   const open: number[] = [];
   for (let shard = 0; shard < count; shard += 1) {
-    if (tried.has(shard) || !holds(wanted, shard)) continue;
+    if (tried.has(shard) || !holds(wanted, shard, nowMs)) continue;
     if (!states.isMerged(wanted.name, shard)) open.push(shard);
   }
   const best = bestOf(some(open, random), (shard) => scoreOf(wanted, shard, states, nowMs));
@@ -101,7 +101,7 @@ function scoreOf(
     const amount = gatesMilli[at] ?? 0;
     const balance = balances[at] as number;
     if (amount <= 0) return;
-    const { capacityMilli } = shardRate(rate, shard, bucket.shardCount);
+    const { capacityMilli } = shareAt(bucket, rate, nowMs);
     // Other clients may have consumed what came in since: it makes a shard eligible, hardly better.
     const sure = ((before[at] as number) - amount) / capacityMilli;
     const unsure = (balance - amount) / capacityMilli;
@@ -113,9 +113,14 @@ function scoreOf(
 }
 
 /** Whether the share of a shard could ever hold the amounts. */
-function holds({ config, amountsMilli, count }: ShardWanted, shard: number): boolean {
+function holds(
+  { config, amountsMilli, count }: ShardWanted,
+  shard: number,
+  nowMs: number,
+): boolean {
   const gatesMilli = gatesOf(config, amountsMilli);
+  const place = { shard, shardCount: count };
   return config.limits.every(
-    ({ rate }, at) => (gatesMilli[at] ?? 0) <= shardRate(rate, shard, count).capacityMilli,
+    ({ rate }, at) => (gatesMilli[at] ?? 0) <= shareAt(place, rate, nowMs).capacityMilli,
   );
 }

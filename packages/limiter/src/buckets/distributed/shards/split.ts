@@ -9,7 +9,7 @@
  * from a shard that it descends from: it is still there, beyond that one's share.
  */
 
-import { hasSlots, shardRate } from "../../../core/bucket.ts";
+import { hasSlots } from "../../../core/bucket.ts";
 import { invariant } from "../../../domain/check.ts";
 import type { StoredLimit } from "../../../records/bucket-item.ts";
 import { NO_MARKS } from "../../../records/slot-attributes.ts";
@@ -28,6 +28,7 @@ import {
   looksFull,
   NEED,
   type SeenBucket,
+  shareAt,
   UNSHARDED,
 } from "../plan/seen-bucket.ts";
 import { divideSlots, giveLateShard } from "../plan/slot-plan.ts";
@@ -84,7 +85,10 @@ export function planSplit(
       });
       continue;
     }
-    const rooms = [shard, ...places].map((at) => shardRate(stored.rate, at, count).capacityMilli);
+    const rooms = [shard, ...places].map(
+      (at) => shareAt({ shard: at, shardCount: count }, stored.rate, epochMs).capacityMilli,
+    );
+    if (balance.isWalked) requireAsSeen(plan, name, stored);
     const parts = planParts(plan, name, balance, rooms, manner);
     kept.set(name, { ...stored, tokensMilli: parts.keptMilli, remainder: parts.remainder });
     const fresh = { remainder: 0, totalConsumedMilli: 0 };
@@ -130,6 +134,14 @@ function planSharding(plan: WritePlan, bucket: SeenBucket, count: number, epochM
   return { generation: generation + 1, need, writesCounted };
 }
 
+/** Requires the balance that was seen: the write goes by what it comes to at a later boundary. */
+function requireAsSeen(plan: WritePlan, name: string, { tokensMilli, remainder }: StoredLimit) {
+  plan.require(
+    { is: "=", name: `b_${name}_tk`, value: tokensMilli },
+    { is: "=", name: `b_${name}_rr`, value: remainder, orAbsent: remainder === 0 },
+  );
+}
+
 /** Divides the balance of one limit; `rooms`: the capacity of each shard, the old one first. */
 function planParts(
   plan: WritePlan,
@@ -148,7 +160,7 @@ function planParts(
   const part = full ? 0 : upMilli - accruedMilli;
   const movedMilli = partsOf(balanceMilli, part, rooms, cautious);
   const sumMilli = movedMilli.reduce((sum, moved) => sum + moved, 0);
-  if (full) {
+  if (full || balance.isWalked) {
     plan.set(tokens, balanceMilli - sumMilli);
     plan.requireFull(name, balance, balanceMilli);
   } else {
@@ -159,8 +171,10 @@ function planParts(
     if (certain) plan.requireRemainder(name, balance);
   }
   // The period is longer, and so are the parts of a milli-token in it.
-  const remainder = full || !certain ? 0 : balance.remainder * rooms.length;
+  const isWhole = full || !certain || balance.isWalked;
+  const remainder = isWhole ? 0 : balance.remainder * rooms.length;
   plan.setRemainder(name, balance, remainder);
+  if (balance.isWalked) plan.remove(`b_${name}_rr`);
   return { keptMilli: balanceMilli - sumMilli, movedMilli, remainder };
 }
 
@@ -219,7 +233,7 @@ export function planLateShard(donor: SeenBucket, first: SeenBucket, shard: numbe
       limits.set(name, isGiven ? giveLateShard(plan, name, given) : none);
       continue;
     }
-    const { capacityMilli } = shardRate(stored.rate, shard, shardCount);
+    const { capacityMilli } = shareAt({ shard, shardCount }, stored.rate, donor.refilledAtMs);
     const excess = given === undefined ? 0 : movableMilli(donor, given);
     const tokensMilli = Math.min(excess, capacityMilli);
     limits.set(name, { ...stored, tokensMilli, remainder: 0, totalConsumedMilli: 0 });

@@ -2,6 +2,7 @@
 
 import { defined } from "../../../base/defined.ts";
 import type { Deadline } from "../../../base/time.ts";
+import { SCHEDULES } from "../../../domain/schedules.ts";
 import { listedBucket, type StoredBucket, type StoredLimit } from "../../../records/bucket-item.ts";
 import {
   BUCKET_PREFIX,
@@ -211,7 +212,7 @@ function statesOf(bucket: StoredBucket, nowMs: number): StoredState[] {
     shard: bucket.shard,
     shardCount: bucket.shardCount,
     limitName,
-    ...stored.rate,
+    ...SCHEDULES.rateAt(stored.rate, nowMs),
     balanceMilli: balanceOf(balanceAt(bucket, stored, nowMs)),
     consumedMilli: stored.totalConsumedMilli ?? 0,
     refilledAtMs: bucket.refilledAtMs,

@@ -2,15 +2,14 @@
 
 import { boundedMap } from "../../../base/bounded-map.ts";
 import type { Clock } from "../../../base/time.ts";
-import { shardRate } from "../../../core/bucket.ts";
 import { type BucketName, bucketId, bucketKey } from "../../../records/keys.ts";
 import type { Key } from "../../../storage/item.ts";
 import { type BucketConfig, fits, gatesOf, type Leg, type SeenPeriods } from "../../leg.ts";
-import { hasPeriods } from "../../periods.ts";
+import { isTimed } from "../../periods.ts";
 import { KNOWN_MS, SPENT_MS, spentOf } from "../../spent.ts";
 import { evaluate } from "../plan/consume-plan.ts";
 import { periodsIn } from "../plan/period-plan.ts";
-import type { SeenBucket } from "../plan/seen-bucket.ts";
+import { type SeenBucket, shareAt } from "../plan/seen-bucket.ts";
 import { countBefore, originOf, SHARDS_MAX } from "../shards/shards.ts";
 import type { BucketRules } from "../table-traits.ts";
 import type { CachedState, CachedStates } from "./cached-states.ts";
@@ -224,7 +223,7 @@ export class BucketStates {
     withinMs = KNOWN_MS,
   ): KnownBalances | undefined {
     if (first === undefined || !isRecent(first, nowMs, withinMs)) return undefined;
-    if (first.bucket === undefined) return { shards: [], sumsMilli: fullBalances(config) };
+    if (first.bucket === undefined) return { shards: [], sumsMilli: fullBalances(config, nowMs) };
     const shards: (readonly number[])[] = [];
     const sumsMilli = config.limits.map(() => 0);
     const { shardCount } = first.bucket;
@@ -283,7 +282,7 @@ export class BucketStates {
       const { shardCount } = bucket;
       add(
         holds,
-        config.limits.map(({ rate }) => shardRate(rate, shard, shardCount).capacityMilli),
+        config.limits.map(({ rate }) => shareAt({ shard, shardCount }, rate, nowMs).capacityMilli),
       );
     }
     if (2 * seen < count) return false;
@@ -300,12 +299,12 @@ export class BucketStates {
     config: BucketConfig,
     written: readonly number[] = [],
   ): LastBalances {
+    const nowMs = this.clock();
     const count = this.countOf(name);
-    const full = fullBalances(config);
+    const full = fullBalances(config, nowMs);
     if (count === undefined || this.of(name, 0)?.bucket === undefined) {
       return { balancesMilli: full, shownAtMs: Number.NEGATIVE_INFINITY };
     }
-    const nowMs = this.clock();
     const sums = full.map(() => 0);
     let shownAtMs = nowMs;
     for (let shard = 0; shard < count; shard += 1) {
@@ -315,7 +314,7 @@ export class BucketStates {
       if (isUnborn || written.includes(shard)) continue;
       shownAtMs = Math.min(shownAtMs, state?.seenAtMs ?? Number.NEGATIVE_INFINITY);
     }
-    return { balancesMilli: atMostFull(sums, config), shownAtMs };
+    return { balancesMilli: atMostFull(sums, config, nowMs), shownAtMs };
   }
 
   /**
@@ -328,7 +327,7 @@ export class BucketStates {
     config: BucketConfig,
     written?: { readonly bucket: SeenBucket; readonly atMs: number },
   ): SeenPeriods | undefined {
-    if (!config.limits.some(({ rate }) => hasPeriods(rate))) return undefined;
+    if (!config.limits.some(({ rate }) => isTimed(rate))) return undefined;
     const nowMs = written?.atMs ?? this.clock();
     const shards = written === undefined ? [] : [written.bucket];
     for (let shard = 0; shard < (this.countOf(name) ?? 1); shard += 1) {
@@ -372,7 +371,8 @@ function lastOf(
 ): readonly number[] {
   if (state?.bucket !== undefined) return balancesOf(state.bucket, config, nowMs);
   if (state !== undefined) return [];
-  return config.limits.map(({ rate }) => shardRate(rate, shard, count).capacityMilli);
+  const place = { shard, shardCount: count };
+  return config.limits.map(({ rate }) => shareAt(place, rate, nowMs).capacityMilli);
 }
 
 /** Adds amounts to sums, in place. */

@@ -1,5 +1,6 @@
 /** The shards of a bucket: each as this process has seen it last, and the sums of all. */
 
+import { SCHEDULES } from "../../../domain/schedules.ts";
 import type { StoredBucket } from "../../../records/bucket-item.ts";
 import type { BucketName } from "../../../records/keys.ts";
 import type { SeenShard } from "../../bucket-consumer.ts";
@@ -34,8 +35,9 @@ export function totals(
   nowMs: number,
 ): readonly number[] {
   return limits.map(({ name, rate }) => {
-    const sum = total(shards, name, nowMs) ?? rate.capacityMilli;
-    return hasPeriods(rate) ? sum : Math.min(rate.capacityMilli, sum);
+    const { capacityMilli } = SCHEDULES.rateAt(rate, nowMs);
+    const sum = total(shards, name, nowMs) ?? capacityMilli;
+    return hasPeriods(rate) ? sum : Math.min(capacityMilli, sum);
   });
 }
 

@@ -1,20 +1,25 @@
 /** Balances of shards and of whole buckets, in the order of the limits of a config. */
 
-import { hasSlots, shardRate } from "../../../core/bucket.ts";
+import { hasSlots } from "../../../core/bucket.ts";
+import { SCHEDULES } from "../../../domain/schedules.ts";
 import type { BucketConfig } from "../../leg.ts";
 import { hasPeriods } from "../../periods.ts";
-import { balanceMilliAt, type SeenBucket } from "../plan/seen-bucket.ts";
+import { balanceMilliAt, type SeenBucket, shareAt } from "../plan/seen-bucket.ts";
 import { startOfSlots } from "../plan/slot-plan.ts";
 
-export function fullBalances({ limits }: BucketConfig): readonly number[] {
-  return limits.map(({ rate }) => rate.capacityMilli);
+export function fullBalances({ limits }: BucketConfig, nowMs: number): readonly number[] {
+  return limits.map(({ rate }) => SCHEDULES.rateAt(rate, nowMs).capacityMilli);
 }
 
 /** Returns sums over shards, at most full where limits refill evenly. */
-export function atMostFull(sums: readonly number[], { limits }: BucketConfig): readonly number[] {
+export function atMostFull(
+  sums: readonly number[],
+  { limits }: BucketConfig,
+  nowMs: number,
+): readonly number[] {
   return sums.map((sum, at) => {
     const { rate } = limits[at] as BucketConfig["limits"][number];
-    return hasPeriods(rate) ? sum : Math.min(sum, rate.capacityMilli);
+    return hasPeriods(rate) ? sum : Math.min(sum, SCHEDULES.rateAt(rate, nowMs).capacityMilli);
   });
 }
 
@@ -36,5 +41,5 @@ function balanceIn(
   const stored = bucket.limits.get(limitName);
   if (stored !== undefined) return balanceMilliAt(bucket, stored, nowMs);
   if (hasSlots(rate)) return startOfSlots(bucket, rate);
-  return shardRate(rate, bucket.shard, bucket.shardCount).capacityMilli;
+  return shareAt(bucket, rate, nowMs).capacityMilli;
 }

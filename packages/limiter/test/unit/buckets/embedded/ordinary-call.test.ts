@@ -30,7 +30,7 @@ function terms(config: BucketConfig = CONFIG, more: Partial<Terms> = {}): Terms 
     given: undefined,
     generation: GENERATION,
     keepSeconds: -1,
-    hasPeriods: false,
+    isTimed: false,
   };
   return { ...made, withoutTotals: false, ...more };
 }

@@ -185,5 +185,5 @@ test("a bucket that is forgotten is forgotten with all its shards", () => {
 test("a limit that a shard does not have yet is full in it", () => {
   const config = configOf(["a:10/day", "b:6/day"]);
   expect(balancesOf(shardAt(0, 1, 2), config, NOW)).toEqual([1000, 3000]);
-  expect(fullBalances(config)).toEqual([10_000, 6000]);
+  expect(fullBalances(config, NOW)).toEqual([10_000, 6000]);
 });
