@@ -5,6 +5,7 @@ import { startOf } from "@zae-limiter/limiter/buckets/periods.ts";
 import { hasSlots } from "@zae-limiter/limiter/core/bucket.ts";
 import { emptyAtMs } from "@zae-limiter/limiter/core/forecast.ts";
 import { floorDiv } from "@zae-limiter/limiter/core/integers.ts";
+import { onlyCounts } from "@zae-limiter/limiter/domain/counter.ts";
 import { resetText } from "@zae-limiter/limiter/domain/quota-text.ts";
 import { localIso, localText } from "@zae-limiter/limiter/domain/zone.ts";
 import type { BalanceJson } from "./wire.ts";
@@ -56,10 +57,14 @@ function sumOf(one: StoredState["period"], other: StoredState["period"]): Stored
   return { ...one, grantedMilli: one.grantedMilli + other.grantedMilli };
 }
 
-/** Adds up the shards of each bucket; a state has the capacity and rate of the whole bucket. */
+/**
+ * Adds up the shards of each bucket, without limits that only count; a state has the capacity and
+ * rate of the whole bucket.
+ */
 export function wholeBalances(states: Iterable<StoredState>): BalanceJson[] {
   const whole = new Map<string, StoredState>();
   for (const state of states) {
+    if (onlyCounts(state)) continue;
     const key = `${state.resource}\n${state.limitName}\n${state.entityId}`;
     const known = whole.get(key);
     const balanceMilli = state.balanceMilli + (known?.balanceMilli ?? 0);

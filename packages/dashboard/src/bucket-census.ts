@@ -2,6 +2,7 @@
 
 import { entryOf } from "@zae-limiter/limiter/base/entry.ts";
 import type { StoredState } from "@zae-limiter/limiter/buckets/bucket-admin.ts";
+import { onlyCounts } from "@zae-limiter/limiter/domain/counter.ts";
 import { balanceOf, wholeBalances } from "./balance.ts";
 import type { BalanceJson, BusiestJson, BusyJson, OverviewJson } from "./wire.ts";
 
@@ -46,6 +47,7 @@ export class BucketCensus {
   #last: { readonly entityId: string; readonly resource: string } | undefined;
 
   add(state: StoredState): void {
+    if (onlyCounts(state)) return;
     if (state.shardCount > 1) this.#shards.push(state);
     else this.#count(balanceOf(state));
   }

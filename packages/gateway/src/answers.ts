@@ -1,7 +1,7 @@
 /** Answers of the gateway itself: refusals and errors, in the shape that the client expects. */
 
 import type { ServerResponse } from "node:http";
-import { NO_LIMITS } from "@zae-limiter/limiter/acquire/legs.ts";
+import { NO_LIMITS } from "@zae-limiter/limiter/acquire/call-legs.ts";
 import {
   RateLimiterUnavailable,
   ResourceDisabled,

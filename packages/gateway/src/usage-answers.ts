@@ -1,6 +1,6 @@
 /** Answers `GET /v1/usage`: the limits of the entity of a key, what is used, when they reset. */
 
-import { NO_LIMITS } from "@zae-limiter/limiter/acquire/legs.ts";
+import { NO_LIMITS } from "@zae-limiter/limiter/acquire/call-legs.ts";
 import type { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { boundedMap } from "@zae-limiter/limiter/base/bounded-map.ts";
 import type { Clock } from "@zae-limiter/limiter/base/time.ts";

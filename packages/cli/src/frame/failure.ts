@@ -1,7 +1,7 @@
 /** An error as the command line reports it: one line, and an exit code for scripts. */
 
 import { AwsUnavailable } from "@zae-limiter/aws/client/aws-failure.ts";
-import { NO_LIMITS } from "@zae-limiter/limiter/acquire/legs.ts";
+import { NO_LIMITS } from "@zae-limiter/limiter/acquire/call-legs.ts";
 import {
   EntityExistsError,
   EntityNotFoundError,

@@ -9,6 +9,7 @@ import { heldText } from "@zae-limiter/dashboard/page/limit-words.ts";
 import { policyOf } from "@zae-limiter/dashboard/server/page-file.ts";
 import { csvOf, grouped } from "@zae-limiter/dashboard/usage-report.ts";
 import type { StoredState } from "@zae-limiter/limiter/buckets/bucket-admin.ts";
+import { counterOf } from "@zae-limiter/limiter/domain/counter.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import type { UsageSnapshot } from "@zae-limiter/limiter/records/usage/usage-item.ts";
 import { expect, test } from "vitest";
@@ -102,6 +103,18 @@ test("a budget that is used too fast says on which day of its zone it is empty",
   const period = { endMs: 5 * 3_600_000, grantedMilli: 1_000_000, atMs: 3_600_000 };
   const open = { ...state(0), ...session.rate, rule: session.rule, period, balanceMilli: 500_000 };
   expect(balanceOf(open).empty).toBe("empty on 1970-01-01 02:00 UTC at this pace");
+});
+
+test("limits that only count are in no list, for they are always whole", () => {
+  const rate = counterOf("usd").rate;
+  const state = {
+    ...{ entityId: "ann", resource: "gpt-4", limitName: "usd", shard: 0, shardCount: 1 },
+    ...{ ...rate, balanceMilli: 0, consumedMilli: 5, refilledAtMs: 0 },
+  };
+  expect(wholeBalances([state])).toEqual([]);
+  const census = new BucketCensus();
+  census.add(state);
+  expect(census.overview(0, 0, true)).toMatchObject({ emptyCount: 0, busiest: [] });
 });
 
 test("slots are shown with what each process has in flight", () => {

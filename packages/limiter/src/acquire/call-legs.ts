@@ -8,6 +8,7 @@ import { refuseUnsupported } from "../domain/errors/unsupported-limit.ts";
 import type { Limit } from "../domain/limit.ts";
 import { TOTAL } from "../domain/names.ts";
 import type { Resolution } from "../records/config/config-resolver.ts";
+import { ANCESTORS_MAX } from "../records/entities/entities.ts";
 import type { AmountsByName } from "./acquire-request.ts";
 
 /** The amounts that one part of a call consumes of a leg. */
@@ -20,6 +21,9 @@ export interface Share {
 
 /** Leg by leg, the parts that consume from it; `undefined` where the call has one part. */
 export type Shares = readonly (readonly Share[])[] | undefined;
+
+/** Beginning of the reason when no level has limits; commands recognise the error by it. */
+export const NO_LIMITS = "no limits are configured";
 
 const OWN: readonly number[] = Object.freeze([0]);
 
@@ -119,4 +123,30 @@ export function legOf(
 ): Leg {
   const amountsMilli = config.limits.map(({ name }) => (amounts.get(name) ?? 0) * 1000);
   return { entityId, resource, config, amountsMilli, link, linkIsFresh };
+}
+
+/** Returns the parent as the next entity of a chain; refuses circles and too long chains. */
+export function nextIn(chain: readonly string[], parentId: string): string {
+  if (!chain.includes(parentId) && chain.length <= ANCESTORS_MAX) return parentId;
+  throw new ValidationError(
+    "parent_id",
+    parentId,
+    `the ancestors of "${chain[0]}" form a circle or are more than ${ANCESTORS_MAX}: ` +
+      [...chain, parentId].join(" < "),
+  );
+}
+
+/** Returns the error of a call that neither the resource nor a total has limits for. */
+export function withoutLimits(entityId: string, resource: string): ValidationError {
+  return new ValidationError(
+    "limits",
+    `${entityId}/${resource}`,
+    `${NO_LIMITS} for entity "${entityId}" and resource "${resource}" at any ` +
+      `level; store some, for example with repository.limits.${howToStore(resource)}`,
+  );
+}
+
+/** Returns how to store limits for a resource: a total has none of the system. */
+function howToStore(resource: string): string {
+  return resource === TOTAL ? "setResource('@all', ['rpm:100'])" : "setSystem(['rpm:100'])";
 }

@@ -6,6 +6,7 @@ import type { Leg, SeenPeriod } from "../buckets/leg.ts";
 import { startOf } from "../buckets/periods.ts";
 import type { Rate } from "../core/bucket.ts";
 import { floorDiv } from "../core/integers.ts";
+import { isCounter } from "../domain/counter.ts";
 import {
   longestWait,
   RateLimitExceeded,
@@ -276,9 +277,10 @@ function statusesBy(
     const seen = periods?.[legAt];
     for (let at = 0; at < config.limits.length; at += 1) {
       const limit = config.limits[at] as Limit;
+      if (isCounter(limit)) continue;
       const requested = (amountsMilli[at] ?? 0) / 1000;
       const balance = balances[at] as number;
-      const period = seen === undefined ? undefined : periodOf(limit, seen[at], balance);
+      const period = periodOf(limit, seen?.[at], balance);
       const bypassed = config.bypass === true;
       const heldMs = limit.kind === "concurrency" ? holds?.median(legs[legAt] as Leg) : undefined;
       const atMs = limit.schedule === undefined ? undefined : seen?.[at]?.atMs;
@@ -303,5 +305,7 @@ function periodOf(
 }
 
 function countLimits(count: number, { config }: Leg): number {
-  return count + config.limits.length;
+  let counters = 0;
+  for (const limit of config.limits) if (isCounter(limit)) counters += 1;
+  return count + config.limits.length - counters;
 }

@@ -8,12 +8,11 @@
 
 import type { Deadline } from "../base/time.ts";
 import { type BucketConfig, effectiveLink, type Leg, type Link, sameLink } from "../buckets/leg.ts";
-import { ResourceDisabled, ValidationError } from "../domain/errors/errors.ts";
+import { ResourceDisabled } from "../domain/errors/errors.ts";
 import { refuseSlots } from "../domain/errors/unsupported-limit.ts";
 import type { Limit } from "../domain/limit.ts";
 import { TOTAL } from "../domain/names.ts";
 import type { ConfigResolver, Resolved } from "../records/config/config-resolver.ts";
-import { ANCESTORS_MAX } from "../records/entities/entities.ts";
 import { bucketId } from "../records/keys.ts";
 import type { RepositoryInternals } from "../repository/internals.ts";
 import {
@@ -22,8 +21,9 @@ import {
   checkAmountNames,
   type MissingLimits,
 } from "./acquire-request.ts";
-import { CallLegs, configOf, legOf, refuseNames } from "./call-legs.ts";
+import { CallLegs, configOf, legOf, nextIn, refuseNames, withoutLimits } from "./call-legs.ts";
 import { KnownLinks, type LinkRequest } from "./known-links.ts";
+import { moneyIn, withCounters } from "./total-counters.ts";
 
 export interface ConsumeTarget {
   readonly entityId: string;
@@ -42,9 +42,6 @@ export interface ConsumeTarget {
   readonly maxWaitMs?: number;
   readonly signal?: AbortSignal | undefined;
 }
-
-/** Beginning of the reason when no level has limits; commands recognise the error by it. */
-export const NO_LIMITS = "no limits are configured";
 
 /** An entity whose limits or link are not cached. */
 interface MissingPart extends LinkRequest {
@@ -136,12 +133,12 @@ export class Legs {
   now(target: ConsumeTarget, reading = NOTHING_READ): CallLegs | Missing {
     const { also = [], totals } = target;
     const call = new CallLegs(this.#resolver.cache.generation, also.length > 0, totals);
-    const walks = [walkOf(call, target, 0)];
+    const walks = [walkOf(call, target, also, 0)];
     for (let at = 0; at < also.length; at += 1) {
-      walks.push(walkOf(call, partOf(target, also[at] as CheckedAlso, at), at + 1));
+      walks.push(walkOf(call, partOf(target, also[at] as CheckedAlso, at), also, at + 1));
     }
     for (const walk of walks) walk.next = this.#addChain(walk, reading);
-    const missing = walks.flatMap((walk) => this.#addTotals(walk, also, reading));
+    const missing = walks.flatMap((walk) => this.#addTotals(walk, reading));
     if (missing.length > 0) return { missing };
     for (const walk of walks) this.#checkPart(walk);
     return call;
@@ -209,10 +206,10 @@ export class Legs {
    * Adds the totals of the entities of the chain, where they count, as far as it is known; returns
    * what is missing of the part. The total of the entity that the chain lacks is read with it.
    */
-  #addTotals(walk: Walk, also: readonly CheckedAlso[], reading: Reading): readonly MissingPart[] {
+  #addTotals(walk: Walk, reading: Reading): readonly MissingPart[] {
     const { chain, target, next } = walk;
     const missing = next === undefined ? NOTHING_MISSING : [next];
-    if (!target.totals || hasTotal(target, also)) return missing;
+    if (!target.totals) return missing;
     const entities = next === undefined ? chain : [...chain, next.entityId];
     const lacking = entities.flatMap(
       (entityId, at) => this.#addTotal(walk, entityId, chain.slice(0, at), reading) ?? [],
@@ -260,39 +257,56 @@ export class Legs {
   }
 
   /** Finds what the call has read of an entity, or else what is cached. */
-  #find(entityId: string, target: ConsumeTarget, { read }: Reading): Found | undefined {
+  #find(entityId: string, target: ConsumeTarget, reading: Reading): Found | undefined {
     const { resource } = target;
     const name = bucketId({ entityId, resource });
-    const part = read.get(name);
+    const part = reading.read.get(name);
     if (part?.link !== undefined) return part as Found;
     const cached = this.#links.get(name);
     if (cached === undefined && !target.totals) return undefined;
     const stored = this.#resolver.cached(entityId, resource);
     if (stored === undefined) return undefined;
-    const link = cached ?? this.#linkOfTotal(entityId, target, stored);
+    const link = cached ?? this.#linkOfTotal(entityId, target, stored, reading);
     return link && { stored, link, linkIsFresh: false };
   }
 
   /** Returns the link that the total has shown, for an entity that has no other leg. */
-  #linkOfTotal(entityId: string, target: ConsumeTarget, stored: Resolved): Link | undefined {
+  #linkOfTotal(
+    entityId: string,
+    target: ConsumeTarget,
+    stored: Resolved,
+    reading: Reading,
+  ): Link | undefined {
     if (stored.limits !== undefined || target.limits !== undefined) return undefined;
+    if (this.#moneyOf(entityId, target, reading).length > 0) return undefined;
     const link = this.#links.get(bucketId({ entityId, resource: TOTAL }));
     return link && effectiveLink(link, stored.cascade);
+  }
+
+  /** Returns the names of money that the total of an entity counts and the call consumes. */
+  #moneyOf(entityId: string, target: ConsumeTarget, { read }: Reading): readonly string[] {
+    const { totals, amounts } = target;
+    if (!totals) return moneyIn(undefined, amounts);
+    const part = read.get(bucketId({ entityId, resource: TOTAL }));
+    return moneyIn((part?.stored ?? this.#resolver.cached(entityId, TOTAL))?.limits, amounts);
   }
 
   #addLeg(
     walk: Walk,
     entityId: string,
     { stored, link, linkIsFresh }: Found,
-    { forced }: Reading,
+    reading: Reading,
   ): void {
+    const { forced } = reading;
     const { target, call } = walk;
     const { resource, amounts, limits } = target;
     const isOwn = walk.chain.length === 0;
     const own = configOf(stored, isOwn ? limits : undefined, forced);
     // Stored limits of an ancestor come before those of a call.
-    const config = isOwn ? own : (own ?? configOf(stored, limits, forced));
-    if (isOwn) walk.own = config;
+    const stated = isOwn ? own : (own ?? configOf(stored, limits, forced));
+    if (isOwn) walk.own = stated;
+    const money = this.#moneyOf(entityId, target, reading);
+    const config = withCounters(stated, money, stored, forced);
     keepUntil(call, stored);
     if (config === undefined) return;
     this.#refuseUnheld(entityId, resource, config, amounts);
@@ -315,12 +329,7 @@ export class Legs {
   #checkPart({ target, own, totals }: Walk): void {
     const { entityId, resource, amounts, field = "consume" } = target;
     if (own === undefined && totals.length === 0) {
-      throw new ValidationError(
-        "limits",
-        `${entityId}/${resource}`,
-        `${NO_LIMITS} for entity "${entityId}" and resource "${resource}" at any ` +
-          `level; store some, for example with repository.limits.${howToStore(resource)}`,
-      );
+      throw withoutLimits(entityId, resource);
     }
     const limits = own?.limits ?? [];
     const known = totals.length === 0 ? limits : limits.concat(...totals.map(limitsOf));
@@ -352,30 +361,20 @@ export class Legs {
   }
 }
 
-function walkOf(call: CallLegs, target: ConsumeTarget, part: number): Walk {
+function walkOf(
+  call: CallLegs,
+  given: ConsumeTarget,
+  also: readonly CheckedAlso[],
+  part: number,
+): Walk {
+  const target = hasTotal(given, also) ? { ...given, totals: false } : given;
   return { call, target, part, chain: [], next: undefined, own: undefined, totals: [] };
-}
-
-/** Returns how to store limits for a resource: a total has none of the system. */
-function howToStore(resource: string): string {
-  return resource === TOTAL ? "setResource('@all', ['rpm:100'])" : "setSystem(['rpm:100'])";
 }
 
 /** Whether a call names the total of an entity itself; it then consumes only what it says. */
 function hasTotal({ entityId, resource }: ConsumeTarget, also: readonly CheckedAlso[]): boolean {
   if (resource === TOTAL) return true;
   return also.some((part) => part.resource === TOTAL && part.entityId === entityId);
-}
-
-/** Returns the parent as the next entity of a chain; refuses circles and too long chains. */
-function nextIn(chain: readonly string[], parentId: string): string {
-  if (!chain.includes(parentId) && chain.length <= ANCESTORS_MAX) return parentId;
-  throw new ValidationError(
-    "parent_id",
-    parentId,
-    `the ancestors of "${chain[0]}" form a circle or are more than ${ANCESTORS_MAX}: ` +
-      [...chain, parentId].join(" < "),
-  );
 }
 
 /** Returns another part of a call as a target. */

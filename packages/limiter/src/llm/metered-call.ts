@@ -17,7 +17,6 @@ import type { CallFacts } from "./call.ts";
 import type { CheckedLlmOptions, LlmFailure } from "./options.ts";
 import { mostOutput } from "./output-cap.ts";
 import { bytesOfTokens, tokensByBytes, tokensOf } from "./prompt-size.ts";
-import { withoutTags } from "./tags.ts";
 import { type KnownUsage, NO_USAGE, totalOf, type Usage } from "./usage.ts";
 
 /** The bucket that a call consumes from, and what is known of the call. */
@@ -93,7 +92,7 @@ export class MeteredCall {
     this.estimate = estimate;
     this.price = price;
     this.#outputCap = outputCap;
-    this.#flushEvery = tokensOff(host.options, withoutTags(lease.statuses), price);
+    this.#flushEvery = tokensOff(host.options, lease.statuses, price);
     this.#heldTokens = this.#weightOf(estimate);
   }
 

@@ -26,7 +26,7 @@ import { affordableOutput, leastOutput, mostOutput, outputCap } from "./output-c
 import { OutputEstimate } from "./output-estimate.ts";
 import { Pricing, warnUnpriced } from "./pricing.ts";
 import { estimateInput } from "./prompt-size.ts";
-import { countersOf, tagEntityOf, withoutTags } from "./tags.ts";
+import { countersOf, tagEntityOf } from "./tags.ts";
 import { NO_USAGE, type Usage } from "./usage.ts";
 
 /** A refusal by a limit, or the reason why no decision was made. */
@@ -128,7 +128,7 @@ export class Metering implements CallHost {
     let waitSeconds = isCut ? 0 : maxWaitSeconds;
     for (let attempt = 1; ; attempt += 1) {
       const decision = await this.#tryAcquire(target, usage, price, waitSeconds);
-      if (await this.#readsPrices(decision, isUnread)) {
+      if (await this.#readsPrices(target, decision, isUnread)) {
         isUnread = false;
         price = this.#priceOf(target);
         continue;
@@ -153,14 +153,19 @@ export class Metering implements CallHost {
   }
 
   /**
-   * Reads own prices because of a decision that a limit in money was part of. Returns whether the
-   * call is to be decided again by them, as it is where `isUnread`: they were not read before it
-   * was priced. Later they are read meanwhile.
+   * Reads own prices because of a decision that a limit in money, or a tag, was part of. Returns
+   * whether the call is to be decided again by them, as it is where `isUnread`: they were not read
+   * before it was priced. Later they are read meanwhile.
    */
-  async #readsPrices(decision: Decision, isUnread: boolean): Promise<boolean> {
+  async #readsPrices(
+    { tagId }: CallTarget,
+    decision: Decision,
+    isUnread: boolean,
+  ): Promise<boolean> {
     if (!isUnread && !this.#pricing.isOutdated) return false;
     const statuses = decision.granted ? decision.lease.statuses : decision.statuses;
-    if (!statuses.some(({ limitName }) => this.#isMoney(limitName))) return false;
+    // A cost centre counts money, and is not in the statuses.
+    if (tagId === undefined && this.#moneyIn(statuses).length === 0) return false;
     if (!isUnread) {
       this.#pricing.refresh().catch(() => undefined);
       return false;
@@ -175,9 +180,9 @@ export class Metering implements CallHost {
     return this.options.count.money.includes(limitName);
   }
 
-  /** Returns the limits in money of a call; its cost centre only counts. */
+  /** Returns the limits in money of a call. */
   #moneyIn(statuses: readonly LimitStatus[]): readonly LimitStatus[] {
-    return withoutTags(statuses).filter(({ limitName }) => this.#isMoney(limitName));
+    return statuses.filter(({ limitName }) => this.#isMoney(limitName));
   }
 
   #tryAcquire(
@@ -279,7 +284,7 @@ export class Metering implements CallHost {
 
   /** Refuses, with nothing consumed, a limit of the options that the entity does not have. */
   async #checkGiven(lease: Lease, { entityId, resource }: CallTarget): Promise<void> {
-    const names = withoutTags(lease.statuses).map(({ limitName }) => limitName);
+    const names = lease.statuses.map(({ limitName }) => limitName);
     const missing = this.options.count.given.find((name) => !names.includes(name));
     if (missing === undefined) return;
     await lease.rollback();

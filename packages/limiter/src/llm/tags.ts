@@ -3,13 +3,11 @@
  * never refuses it.
  */
 
-import { TextMemo } from "../base/text-memo.ts";
 import { show } from "../domain/check.ts";
 import { counterOf } from "../domain/counter.ts";
 import { ValidationError } from "../domain/errors/errors.ts";
 import type { Limit } from "../domain/limit.ts";
-import type { LimitStatus } from "../domain/limit-status.ts";
-import { isTag, TAG_PREFIX } from "../domain/names.ts";
+import { TAG_PREFIX } from "../domain/names.ts";
 import type { Price } from "../domain/price.ts";
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
@@ -43,15 +41,6 @@ export function countersOf(
 ): readonly Limit[] {
   const paid = price === undefined ? undefined : money.find((name) => price.counts(name));
   return [requests[0], tokens[0], paid].flatMap((name) =>
-    name === undefined ? [] : counters.of(name),
+    name === undefined ? [] : counterOf(name),
   );
-}
-
-const counters = new TextMemo((name) => counterOf(name));
-
-/** Returns the statuses of a call without those of its cost centre. */
-export function withoutTags(statuses: readonly LimitStatus[]): readonly LimitStatus[] {
-  return statuses.some(({ entityId }) => isTag(entityId))
-    ? statuses.filter(({ entityId }) => !isTag(entityId))
-    : statuses;
 }

@@ -26,6 +26,7 @@ import { missingLimitsContract } from "./missing-limits.ts";
 import { overrideContract } from "./override.ts";
 import { alsoContract } from "./parts/also.ts";
 import { alsoEntitiesContract } from "./parts/also-entities.ts";
+import { moneyTotalsContract } from "./parts/money-totals.ts";
 import { totalsContract, totalsLeaseContract } from "./parts/totals.ts";
 import { readsContract, resourceBucketsContract } from "./reads.ts";
 import { refillContract } from "./refill.ts";
@@ -74,6 +75,7 @@ const SUITES: readonly (readonly [string, Suite])[] = [
   ["several resources", alsoContract],
   ["several entities", alsoEntitiesContract],
   ["totals", totalsContract],
+  ["totals in money", moneyTotalsContract],
   ["leases with totals", totalsLeaseContract],
   ["resets and top-ups", balanceOperationsContract],
   ["deleted namespace", deletedNamespaceContract],

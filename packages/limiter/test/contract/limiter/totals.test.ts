@@ -87,6 +87,26 @@ describeItemStores("the cost of totals", (store) => {
     expect(await milliOf(subject, "key-1", "gpt-4", "rpd")).toBeUndefined();
   });
 
+  it("a total in money is a write more where the model has no limits, and no write more where it has", async () => {
+    const subject = await metered();
+    const { limiter, repo, priceOf } = subject;
+    const money = ["usd:$900/month UTC", "rpd:5000/day"];
+    await repo.limits.setEntity("key-1", money, { resource: TOTAL });
+    const call = { ...CALL, consume: { rpd: 1, usd: 100 }, missingLimits: "ignore" as const };
+    const granted = (consume: object) => () =>
+      limiter.acquire({ ...call, consume: consume as typeof call.consume });
+    for (let round = 0; round < 2; round += 1) {
+      await granted({ rpd: 1 })();
+      await granted(call.consume)();
+    }
+    expect(await priceOf(granted({ rpd: 1 }))).toEqual(writes(1));
+    expect(await priceOf(granted(call.consume))).toEqual(writes(2));
+    await repo.limits.setEntity("key-1", ["rpd:5000/day"], { resource: "gpt-4" });
+    for (let round = 0; round < 2; round += 1) await granted(call.consume)();
+    expect(await priceOf(granted({ rpd: 1 }))).toEqual(writes(2));
+    expect(await priceOf(granted(call.consume))).toEqual(writes(2));
+  });
+
   it("a call passes uncounted when its total cannot be written, and leaves the model as it was", async () => {
     const faults = new Faults();
     const subject = await store.open({ ...IMPATIENT, totals: true, faults });
