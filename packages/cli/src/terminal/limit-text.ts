@@ -44,6 +44,7 @@ export const LIMIT_SHAPE: Shape = {
   "session_seconds?": "number",
   "concurrent?": "boolean",
   "alerts?": ["number"],
+  "schedule?": ["object"],
 };
 
 /**
@@ -79,12 +80,19 @@ export function limitText(limit: Limit): string {
       : ` (burst: ${shownAmount(limit.name, limit.capacity)})`;
   const soft = limit.soft ? ", soft" : "";
   const alerts = limit.alerts.length === 0 ? "" : `, alerts at ${limit.alerts.join(", ")} %`;
-  return `${limit.name}: ${rateText(limit)}${burst}${returnText(limit)}${soft}${alerts}`;
+  const words = `${windowText(limit)}${soft}${alerts}`;
+  return `${limit.name}: ${rateText(limit)}${burst}${returnText(limit)}${words}`;
 }
 
 function returnText({ rule, refillPeriodSeconds }: Limit): string {
   if (rule !== undefined) return `, ${resetText(rule)}`;
   return refillPeriodSeconds >= DAY_SECONDS ? ", refills evenly" : "";
+}
+
+/** Returns how many windows a limit has; its text has none of them. */
+function windowText({ schedule }: Limit): string {
+  if (schedule === undefined) return "";
+  return `, other numbers in ${counted(schedule.windows.length, "window")} (${schedule.timeZone})`;
 }
 
 /** Returns `10,000/min`, `10,000/month Europe/Berlin` or `20 concurrent`. */

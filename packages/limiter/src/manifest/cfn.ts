@@ -40,6 +40,10 @@ const PROPERTY_NAMES: ReadonlyMap<string, string> = new Map([
   ["SessionSeconds", "session_seconds"],
   ["ResetSchedule", "reset_schedule"],
   ["Tz", "tz"],
+  ["Schedule", "schedule"],
+  ["When", "when"],
+  ["Scale", "scale"],
+  ["RefillPeriodSeconds", "refill_period_seconds"],
   ["ResetAfterSeconds", "reset_after_seconds"],
   ["Disabled", "disabled"],
   ["Cascade", "cascade"],
@@ -93,6 +97,7 @@ const NUMBERS = new Set([
   "CarryMax",
   "SessionSeconds",
   "ResetAfterSeconds",
+  "RefillPeriodSeconds",
 ]);
 const FLAGS = new Set(["ReplaceKind", "Soft", "Disabled", "Cascade"]);
 
@@ -111,6 +116,7 @@ function renamed(value: unknown, kind: "fields" | "names"): unknown {
 /** Returns the value of a number, numbers or a flag; `undefined` for everything else. */
 function known(name: string, value: unknown): unknown {
   if (NUMBERS.has(name)) return wholeNumber(value);
+  if (name === "Scale" && typeof value === "string") return Number(value);
   if (name === "Alerts" && Array.isArray(value)) return value.map(wholeNumber);
   if (!FLAGS.has(name)) return undefined;
   return value === "true" || value === "false" ? value === "true" : value;
@@ -126,6 +132,7 @@ function propertiesOf(data: unknown): unknown {
   if (data instanceof Map) {
     return new Map([...data].map(([name, part]) => [name, propertiesOf(part)]));
   }
+  if (Array.isArray(data)) return data.map(propertiesOf);
   if (!isPlainObject(data)) return data;
   const names = new Map([...PROPERTY_NAMES].map(([property, field]) => [field, property]));
   return Object.fromEntries(

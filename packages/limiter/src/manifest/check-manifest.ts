@@ -19,6 +19,7 @@ import {
   checkParentId,
   checkResource,
 } from "../domain/names.ts";
+import type { WindowJson } from "../domain/schedule.ts";
 import { parentsFirst } from "./entity-records.ts";
 import { declaredLimit, RESET_FIELDS } from "./limit-declaration.ts";
 import { emptyManifest, type LevelConfig, type Manifest } from "./manifest.ts";
@@ -41,6 +42,7 @@ const LIMIT_PARTS: Readonly<Record<string, Exclude<keyof LimitSpec, "soft" | "ru
   burst: "capacity",
 };
 const LIMIT_FIELDS = Object.keys(LIMIT_PARTS);
+const ALL_LIMIT_FIELDS = [...LIMIT_FIELDS, "soft", "alerts", "schedule", ...RESET_FIELDS];
 
 /** An entity as a file declares it; `record` when it says more than limits. */
 interface DeclaredEntity {
@@ -223,7 +225,7 @@ class Checker {
 
   /** Reads a limit. An invalid name was reported already, and a valid one replaces it here. */
   #limit(value: unknown, path: ProblemPath, isNamed: boolean): Limit | undefined {
-    const fields = this.#fields(value, path, [...LIMIT_FIELDS, "soft", "alerts", ...RESET_FIELDS]);
+    const fields = this.#fields(value, path, ALL_LIMIT_FIELDS);
     if (!isPlainObject(value)) return undefined;
     const soft = this.#choice(fields.soft, [...path, "soft"], [true, false]);
     const name = isNamed ? (path.at(-1) ?? "") : ORDINARY.name;
@@ -239,15 +241,17 @@ class Checker {
     if (numbers.some((number) => number === null)) return undefined;
     // As in the Python library, a burst replaces the capacity, also as the default below.
     const most = burst ?? capacity ?? 0;
-    return this.#attempt(path, () =>
-      Limit.custom({
+    const windows = fields.schedule as readonly WindowJson[] | undefined;
+    return this.#attempt(path, () => {
+      const limit = Limit.custom({
         name,
         capacity: most,
         refillAmount: refillAmount ?? most,
         refillPeriodSeconds: refillPeriod ?? defaultPeriodSeconds(name),
         ...defined({ soft, alerts: fields.alerts as readonly number[] | undefined }),
-      }),
-    );
+      });
+      return windows === undefined ? limit : limit.withWindows(windows);
+    });
   }
 
   /** Reads a number: `null` when it is wrong, `undefined` when it is absent. */

@@ -15,6 +15,7 @@ export function fingerprintOf(manifest: Manifest): string {
 /** Returns JSON as Python writes it: names sorted, a space after `,` and `:`, only ASCII. */
 function sortedJson(value: unknown): string {
   if (typeof value !== "object" || value === null) return ascii(JSON.stringify(value));
+  if (Array.isArray(value)) return `[${value.map(sortedJson).join(", ")}]`;
   const entries = value instanceof Map ? [...value] : Object.entries(value);
   const members = entries.sort(([a], [b]) => (a < b ? -1 : 1));
   const texts = members.map(

@@ -45,7 +45,7 @@ function declaredReset(fields: Readonly<Record<string, unknown>>): DeclaredReset
   const [given, second] = RESET_FIELDS.filter((name) => fields[name] !== undefined);
   if (given === undefined) return undefined;
   if (second !== undefined) refuse(second, fields[second], `it has ${given} already`);
-  for (const name of ["refill_period", "burst"]) {
+  for (const name of ["refill_period", "burst", "schedule"]) {
     if (fields[name] !== undefined) refuse(name, fields[name], `a limit with ${given} has none`);
   }
   // The Python library writes 0, and nothing else means anything.

@@ -5,6 +5,7 @@ import type { OnUnavailable } from "../domain/errors/unavailability.ts";
 import type { UnsupportedLimit } from "../domain/errors/unsupported-limit.ts";
 import type { Limit } from "../domain/limit.ts";
 import { DEFAULT_RESOURCE } from "../domain/names.ts";
+import { scheduleJson } from "../domain/schedule.ts";
 import type { DisabledFlag } from "../records/python-attributes.ts";
 import { resetData } from "./limit-declaration.ts";
 
@@ -113,8 +114,9 @@ export function flagsData({ onUnavailable, disabled, cascade, parent }: LevelCon
 }
 
 /** Returns what a limit says apart from its numbers and its reset. */
-export function wordsOf({ soft, alerts }: Limit) {
-  return { ...(soft ? { soft: true } : {}), ...(alerts.length > 0 ? { alerts } : {}) };
+export function wordsOf({ soft, alerts, schedule }: Limit) {
+  const words = { ...(soft ? { soft: true } : {}), ...(alerts.length > 0 ? { alerts } : {}) };
+  return { ...words, ...scheduleJson(schedule) };
 }
 
 /** Returns a level as the data of a file, with every default written out. */

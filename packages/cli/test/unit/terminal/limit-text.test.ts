@@ -26,6 +26,12 @@ test.each([
   expect(limitText(Limit.parse(text))).toBe(expected);
 });
 
+test("a limit with windows says that it has them", () => {
+  const windows = [{ when: "9-18", timeZone: "Europe/Berlin", scale: 0.5 }];
+  const limit = Limit.parse("rpm:100 soft").withSchedule(windows);
+  expect(limitText(limit)).toBe("rpm: 100/min, other numbers in 1 window (Europe/Berlin), soft");
+});
+
 test.each([
   [0, "0.0 s"],
   [0.01, "0.1 s"],

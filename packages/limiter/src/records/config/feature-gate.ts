@@ -13,6 +13,7 @@ import { versionKey } from "../keys.ts";
 import type { RecordContext } from "../record-context.ts";
 import { decodeVersion } from "../version-record.ts";
 import type { PythonFollower } from "./python-follower.ts";
+import { zoneOfLimit } from "./rule-attributes.ts";
 
 /** The release of the Python library that brought each of them. */
 const FEATURES = {
@@ -80,11 +81,15 @@ export async function refuseOnPythonTable(context: RecordContext, reason: string
 /** Returns a sentence about limits of a level that the Python library cannot have. */
 function onlyOurs(limits: readonly Limit[]): string | undefined {
   const zones = new Set<string>();
-  for (const { name, rule } of limits) {
-    if (rule?.kind !== "quota") continue;
-    if (rule.carry !== "none") return `the quota "${name}" cannot carry "${rule.carry}"`;
-    zones.add(rule.timeZone);
+  for (const limit of limits) {
+    const { name, rule } = limit;
+    if (rule?.kind === "quota" && rule.carry !== "none") {
+      return `the quota "${name}" cannot carry "${rule.carry}"`;
+    }
+    const zone = zoneOfLimit(limit);
+    if (zone !== undefined) zones.add(zone);
   }
   if (zones.size < 2) return undefined;
-  return `the quotas of one level must have one time zone, got ${[...zones].join(", ")}`;
+  const names = [...zones].join(", ");
+  return `the quotas and windows of one level must have one time zone, got ${names}`;
 }

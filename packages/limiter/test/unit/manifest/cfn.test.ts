@@ -91,6 +91,32 @@ test("resets in the words of the Python library are quotas and sessions", () => 
   ]);
 });
 
+test("windows are the same in a template, and when every number of it is text", () => {
+  const schedule = [
+    { cron: "* 9-17 * * 1-5", tz: "Europe/Berlin", scale: 0.5 },
+    { when: "sat,sun", tz: "Europe/Berlin", capacity: 5, refill_amount: 5 },
+  ];
+  const system = { limits: { rpm: { capacity: 9, schedule } } };
+  const manifest = parseManifest(JSON.stringify({ namespace: "n", system }));
+  const properties = propertiesOf(cfnTemplate(manifest, "s"));
+  expect(properties).toMatchObject({
+    System: {
+      Limits: {
+        rpm: {
+          Schedule: [
+            { Cron: "* 9-17 * * 1-5", Tz: "Europe/Berlin", Scale: 0.5 },
+            { Cron: "* * * * 6,7", Capacity: 5, RefillAmount: 5 },
+          ],
+        },
+      },
+    },
+  });
+  const asText = JSON.parse(JSON.stringify(properties), (_, value: unknown) =>
+    typeof value === "number" ? String(value) : value,
+  ) as Record<string, unknown>;
+  expect(manifestFromProperties(asText)).toEqual(manifest);
+});
+
 describe("the template", () => {
   test("the template has every number of a limit, and no burst (op 42)", () => {
     const text = cfnTemplate(MANIFEST, "my-app");

@@ -168,8 +168,8 @@ describe("a manifest that is refused", () => {
       '4:3 system.onUnavailable: there is no "onUnavailable" here; ' +
         "expected one of on_unavailable, limits",
       '5:33 system.limits.rpm.period: there is no "period" here; ' +
-        "expected one of capacity, refill_amount, refill_period, burst, soft, alerts, quota, " +
-        "session_seconds, reset_schedule, reset_after_seconds, concurrent",
+        "expected one of capacity, refill_amount, refill_period, burst, soft, alerts, schedule, " +
+        "quota, session_seconds, reset_schedule, reset_after_seconds, concurrent",
     ]);
   });
 

@@ -61,6 +61,11 @@ const VALID: readonly [string, unknown][] = [
   ["slots", { namespace: "n", system: only({ capacity: 5, concurrent: true }) }],
   ["soft slots", { namespace: "n", system: only({ capacity: 5, concurrent: true, soft: true }) }],
   ["slots as text", { namespace: "n", system: { limits: ["parallel:20 concurrent"] } }],
+  ["windows in words", windows([{ when: "mon-fri 9-18", tz: "Europe/Berlin", scale: 0.5 }])],
+  [
+    "windows as the Python library writes them",
+    windows([{ cron: "* 9-17 * * 1-5", capacity: 50, refill_amount: 5, refill_period_seconds: 1 }]),
+  ],
   ["the word for other kinds", { namespace: "n", replace_kind: true }],
   ["a parent", { namespace: "n", entities: { a: { parent: "b", cascade: true } } }],
   [
@@ -156,6 +161,20 @@ const INVALID: readonly [string, unknown][] = [
   ],
   ["a quota of Python without entries", pythonQuota([])],
   ["a quota of Python with more", pythonQuota([{ cron: "0 0 * * *", scale: 2 }])],
+  ["no windows", windows([])],
+  ["a window at no time", windows([{ scale: 2 }])],
+  ["a window at two times", windows([{ when: "9-18", cron: "* 9 * * *", scale: 2 }])],
+  ["a window that changes nothing", windows([{ when: "9-18" }])],
+  ["a window that does both", windows([{ when: "9-18", scale: 2, capacity: 5 }])],
+  ["a window with a scale of 0", windows([{ when: "9-18", scale: 0 }])],
+  ["a window in an offset", windows([{ when: "9-18", scale: 2, tz: "+02:00" }])],
+  [
+    "slots with windows",
+    {
+      namespace: "n",
+      system: only({ capacity: 5, concurrent: true, schedule: [{ when: "9-18", scale: 2 }] }),
+    },
+  ],
   ["a parent with a slash", { namespace: "n", entities: { a: { parent: "b/c" } } }],
   ["a parent that is null", { namespace: "n", entities: { a: { parent: null } } }],
   ["a cascade of an entity that is a text", { namespace: "n", entities: { a: { cascade: "no" } } }],
@@ -172,6 +191,10 @@ function quota(declared: object): unknown {
 
 function pythonQuota(entries: readonly object[]): unknown {
   return { namespace: "n", system: only({ capacity: 5, reset_schedule: entries }) };
+}
+
+function windows(schedule: readonly object[]): unknown {
+  return { namespace: "n", system: limit({ schedule }) };
 }
 
 function children(declared: unknown): unknown {
