@@ -13,10 +13,12 @@ import { tooBusy, tooLate } from "../domain/errors/unavailability.ts";
 import { CallListeners, freeCall } from "./call-listeners.ts";
 import { type Item, type Key, keyOf } from "./item.ts";
 import type { CallListener, CallOutcome, ChangeRecord, ChangesOptions } from "./item-store.ts";
-import type { Commit, ItemTable, PageRange, TableCallOptions } from "./item-table.ts";
+import type { Commit, CommitResult, ItemTable, PageRange, TableCallOptions } from "./item-table.ts";
 import { PolledFeed } from "./polled-feed.ts";
+import { type HoldRow, RowHolds } from "./row-holds.ts";
 import { idOf, MissingKeys, MissingPage, StepCells } from "./step-cells.ts";
 import type { ListedRows, StepOptions, StepTable } from "./step-table.ts";
+import { warmBucketsOf } from "./warm-buckets.ts";
 
 const TIMEOUT_MS = 2000;
 /** Conflicts after which a step waits before it runs again, and the longest such wait. */
@@ -137,19 +139,35 @@ export class OptimisticSteps implements StepTable<ListedRows> {
   ): Promise<Result> {
     const token = once?.token;
     const first = [...keys, ...along];
+    const holds = this.#holds(deadline);
     for (let attempt = 1; ; attempt += 1) {
       const cells = new StepCells();
       const result = await this.#run(work, cells, first, deadline, attempt);
       const { reads, writes } = cells.outcome(once !== undefined);
-      if (writes.length === 0 && once?.mayFail !== true) return result;
+      const isRead = writes.length === 0;
       // Conditions that fail now may fail because the work was done before.
-      const commit = { reads: writes.length === 0 ? [] : reads, writes, token, near: keys[0] };
-      const done = await this.#commit(commit, deadline, attempt);
-      if (once !== undefined && done === "repeated") return once.repeated;
-      if (done === "done") return result;
+      const commit = { reads: isRead ? [] : reads, writes, token, near: keys[0] };
+      const needsCommit = !isRead || once?.mayFail === true;
+      const done = needsCommit ? await this.#commit(commit, holds, deadline, attempt) : "done";
+      if (done !== "changed") {
+        await holds.release(writes);
+        return once !== undefined && done === "repeated" ? once.repeated : result;
+      }
       if (deadline.isOver) throw tooBusy("The items changed too often to be written in time");
       await this.#wait(attempt);
+      await holds.afterConflict(reads, attempt);
     }
+  }
+
+  /** Returns the holds of one step. */
+  #holds(deadline: Deadline): RowHolds {
+    const warm = warmBucketsOf(this.#table);
+    // Without an answer the step goes on as if another one held the row.
+    const ask: HoldRow = (hold) =>
+      this.#ask("hold", deadline, async (options) => warm?.hold(hold, options) ?? false).catch(
+        () => false,
+      );
+    return new RowHolds(warm && ask, this.#clock);
   }
 
   #deadline(timeoutMs = this.#timeoutMs): Deadline {
@@ -212,7 +230,13 @@ export class OptimisticSteps implements StepTable<ListedRows> {
     if (along.length > 0) await this.#read(along, cells, deadline, attempt);
   }
 
-  async #commit(commit: Omit<Commit, "nowMs">, deadline: Deadline, attempt: number) {
+  async #commit(
+    commit: Omit<Commit, "nowMs">,
+    holds: RowHolds,
+    deadline: Deadline,
+    attempt: number,
+  ): Promise<CommitResult> {
+    if (holds.areOthers(commit.reads)) return "changed";
     const write = (options: TableCallOptions) =>
       this.#table.commit({ ...commit, nowMs: this.#clock() }, options);
     const done = await this.#ask("commit", deadline, write, attempt);

@@ -19,7 +19,7 @@
  * steps only.
  */
 
-import type { Key } from "./item.ts";
+import type { Item, Key } from "./item.ts";
 import type { TableCallOptions } from "./item-table.ts";
 
 /** Marks the warm calls of a table, which are a property of it. */
@@ -114,6 +114,15 @@ export interface WarmAdjust {
   readonly nowMs: number | undefined;
 }
 
+/** A row that one step holds. Its `until` is the end of that, below zero. */
+export interface WarmHold {
+  readonly key: Key;
+  /** Epoch milliseconds. */
+  readonly nowMs: number;
+  /** Epoch milliseconds at which others no longer leave it alone. */
+  readonly endMs: number;
+}
+
 export interface WarmBuckets {
   /** Milliseconds that the server's clock is ahead of this machine's, once it is known. */
   readonly serverDateSkewMs: number | undefined;
@@ -121,9 +130,20 @@ export interface WarmBuckets {
   consume(consume: WarmConsume, options: TableCallOptions): Promise<WarmAnswer | undefined>;
   /** Adjusts a bucket and never refuses; false, with nothing written: run it as a step. */
   adjust(adjust: WarmAdjust, options: TableCallOptions): Promise<boolean>;
+  /**
+   * Makes a row not warm, and makes other steps leave it alone until a time, by which it is
+   * written: a step that warm calls undo again and again comes to its end then. False: another
+   * step holds it, or it is not there.
+   */
+  hold(hold: WarmHold, options: TableCallOptions): Promise<boolean>;
 }
 
 /** Returns the warm calls of a table; `undefined` where every call is a step. */
 export function warmBucketsOf(table: object): WarmBuckets | undefined {
   return (table as { readonly [WARM_BUCKETS]?: WarmBuckets })[WARM_BUCKETS];
+}
+
+/** Returns the part of an item that the server decides warm calls by. */
+export function warmRowIn(item: Item | undefined): WarmRow | undefined {
+  return item?.[WARM_ROW] as unknown as WarmRow | undefined;
 }

@@ -83,5 +83,6 @@ function sentBy(steps: OptimisticSteps, warm: WarmBuckets): WarmBuckets {
     serverDateSkewMs: undefined,
     consume: (call, options) => steps.send("consume", options, (sent) => warm.consume(call, sent)),
     adjust: (call, options) => steps.send("adjust", options, (sent) => warm.adjust(call, sent)),
+    hold: (hold, options) => steps.send("hold", options, (sent) => warm.hold(hold, sent)),
   };
 }

@@ -6,7 +6,14 @@
 import { systemClock } from "../../base/time.ts";
 import type { TableCallOptions } from "../item-table.ts";
 import { Together } from "../together.ts";
-import type { WarmAdjust, WarmAnswer, WarmBuckets, WarmConsume, WarmLeg } from "../warm-buckets.ts";
+import type {
+  WarmAdjust,
+  WarmAnswer,
+  WarmBuckets,
+  WarmConsume,
+  WarmHold,
+  WarmLeg,
+} from "../warm-buckets.ts";
 import { CONNECTIONS_MAX, type PostgresConnection, type PostgresRow } from "./connection.ts";
 import { lateError } from "./errors.ts";
 import { arrayText, lockMs, textAt } from "./parameters.ts";
@@ -32,6 +39,7 @@ export class PostgresBuckets implements WarmBuckets {
   readonly #several: string;
   readonly #together: Together<Asked, Answered>;
   readonly #adjust: string;
+  readonly #hold: string;
   serverDateSkewMs: number | undefined;
 
   constructor(connection: PostgresConnection, { durable }: PostgresBucketsOptions) {
@@ -50,6 +58,11 @@ export class PostgresBuckets implements WarmBuckets {
     this.#adjust = `SELECT ${schema}.adjust_1($1, $2, $3, $4::text::bigint[],
       $5::text::bigint[], $6::text::int, $7, $8::text::bigint, $9::text::boolean,
       $10::text::int, $11::text::bigint[])::text AS done`;
+    this.#hold = `UPDATE ${schema}.items x SET valid_until = -($3::text::bigint)
+      FROM (SELECT set_config('lock_timeout', $5, true) AS waits,
+        CASE WHEN $6 = 'true' THEN '' ELSE set_config('synchronous_commit', 'off', true) END) s
+      WHERE x.pk = $1 AND x.sk = $2 AND x.valid_until > -($4::text::bigint)
+      AND s.waits IS NOT NULL RETURNING 'true' AS done`;
   }
 
   async consume(consume: WarmConsume, options: TableCallOptions): Promise<WarmAnswer | undefined> {
@@ -114,6 +127,12 @@ export class PostgresBuckets implements WarmBuckets {
     const rest = [String(acquires), token, now, this.#waits, lockMs(options), ends];
     const values = [key.PK, key.SK, build, ...amounts, ...rest];
     const [row] = await this.#connection.query(this.#adjust, values, options);
+    return row?.["done"] === "true";
+  }
+
+  async hold({ key, nowMs, endMs }: WarmHold, options: TableCallOptions): Promise<boolean> {
+    const times = [String(endMs), String(nowMs), lockMs(options), this.#waits];
+    const [row] = await this.#connection.query(this.#hold, [key.PK, key.SK, ...times], options);
     return row?.["done"] === "true";
   }
 }

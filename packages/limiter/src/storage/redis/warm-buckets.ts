@@ -5,13 +5,20 @@
 
 import type { TableCallOptions } from "../item-table.ts";
 import { Together } from "../together.ts";
-import type { WarmAdjust, WarmAnswer, WarmBuckets, WarmConsume, WarmLeg } from "../warm-buckets.ts";
+import type {
+  WarmAdjust,
+  WarmAnswer,
+  WarmBuckets,
+  WarmConsume,
+  WarmHold,
+  WarmLeg,
+} from "../warm-buckets.ts";
 import type { RedisConnection } from "./connection.ts";
 import { consumeArguments } from "./consume-arguments.ts";
 import { lateError } from "./errors.ts";
 import { rowKey, tagOfKey, tokenKey } from "./keys.ts";
 import { listOf } from "./parameters.ts";
-import { ADJUST, CONSUME } from "./scripts/warm.ts";
+import { ADJUST, CONSUME, HOLD } from "./scripts/warm.ts";
 
 /** The most calls of one script: while it runs, the server does nothing else. */
 const TOGETHER_MAX = 8;
@@ -51,6 +58,12 @@ export class RedisBuckets implements WarmBuckets {
       args.push(String(amount), String(countedMilli[at]), String(endsMs?.[at] ?? ""));
     }
     return (await this.#connection.run(ADJUST, keys, args, options)) === 1;
+  }
+
+  async hold({ key, nowMs, endMs }: WarmHold, options: TableCallOptions): Promise<boolean> {
+    const keys = [rowKey(this.#connection.prefix, key)];
+    const args = [String(nowMs), String(endMs)];
+    return (await this.#connection.run(HOLD, keys, args, options)) === 1;
   }
 
   async #consume(

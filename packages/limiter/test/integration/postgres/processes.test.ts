@@ -3,7 +3,7 @@
 import { describePostgres } from "@zae-limiter/test-engines/postgres.ts";
 import { newSchema, type TestSchema } from "@zae-limiter/test-support/postgres-schema.ts";
 import { afterAll, beforeAll } from "vitest";
-import { busyParentTests } from "../remote/busy-parent.ts";
+import { busyBucketTests } from "../remote/busy-buckets.ts";
 import { processTests } from "../remote/processes.ts";
 
 const SOON = { timeoutMs: 20_000 };
@@ -26,5 +26,5 @@ describePostgres("processes", (url) => {
     return { address, readsClock: true, deadlocks };
   });
 
-  busyParentTests(() => `${url}${url.includes("?") ? "&" : "?"}schema=${schema.schema}`);
+  busyBucketTests(() => `${url}${url.includes("?") ? "&" : "?"}schema=${schema.schema}`);
 });

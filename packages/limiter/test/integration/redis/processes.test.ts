@@ -3,7 +3,7 @@
 import { describeRedis, ownPrefix } from "@zae-limiter/test-engines/redis.ts";
 import { removeKeys } from "@zae-limiter/test-support/redis-prefix.ts";
 import { afterAll } from "vitest";
-import { busyParentTests } from "../remote/busy-parent.ts";
+import { busyBucketTests } from "../remote/busy-buckets.ts";
 import { processTests } from "../remote/processes.ts";
 
 describeRedis("processes", (url) => {
@@ -12,5 +12,5 @@ describeRedis("processes", (url) => {
 
   processTests(() => ({ address, readsClock: false }));
 
-  busyParentTests(() => address);
+  busyBucketTests(() => address);
 });

@@ -163,3 +163,12 @@ end
 redis.call('SET', KEYS[2], string.format('%.0f', now), 'PX', ${2 * TOKEN_MS})
 redis.call('SET', KEYS[1], cmsgpack.pack(w))
 return 1`);
+
+/** KEYS: a row. ARGV: the time; the end of the hold. Answers with 1, or with 0: another has it. */
+export const HOLD = script(`
+local text = redis.call('GET', KEYS[1])
+local row = text and cmsgpack.unpack(text)
+if not row or row[4] <= -tonumber(ARGV[1]) then return 0 end
+row[4] = -tonumber(ARGV[2])
+redis.call('SET', KEYS[1], cmsgpack.pack(row))
+return 1`);

@@ -32,6 +32,7 @@ class Server implements WarmBuckets {
   };
 
   adjust: WarmBuckets["adjust"] = async () => true;
+  hold: WarmBuckets["hold"] = async () => false;
 }
 
 async function outcomesOn(server: Server, amounts: readonly number[]): Promise<string[]> {
