@@ -4,9 +4,9 @@ import type { AlertsJson } from "../src/wire.ts";
 import { get, namespace } from "./api.ts";
 import { time, wholeAmount } from "./format.ts";
 import { useLoaded } from "./loaded.ts";
-import { Note, Nothing } from "./parts.tsx";
+import { Note, Nothing, Numbers } from "./parts.tsx";
 
-const COLUMNS = ["Resource", "Limit", "Percent", "Used", "Granted", "Delivery"];
+const COLUMNS = ["Written", "Resource", "Limit", "Percent", "Used", "Granted", "Delivery"];
 const STATES = { open: "open", delivered: "delivered", given_up: "given up" } as const;
 
 export function Alerts({ entity }: { entity: string }) {
@@ -17,32 +17,18 @@ export function Alerts({ entity }: { entity: string }) {
   if (data === undefined) return <Nothing>Reading…</Nothing>;
   if (data.alerts.length === 0) return <Nothing>No percentage was reached.</Nothing>;
   return (
-    <div class="scroll">
-      <table class="numbers">
-        <thead>
-          <tr>
-            <th scope="col">Written</th>
-            {COLUMNS.map((name) => (
-              <th key={name} scope="col">
-                {name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {data.alerts.map((alert) => (
-            <tr key={alert.id}>
-              <th scope="row">{time(alert.at)}</th>
-              <td>{alert.resource}</td>
-              <td class="mono">{alert.limitName}</td>
-              <td>{alert.percent} %</td>
-              <td>{wholeAmount(alert.limitName, alert.used)}</td>
-              <td>{wholeAmount(alert.limitName, alert.granted)}</td>
-              <td title={alert.problem ?? undefined}>{STATES[alert.state]}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Numbers columns={COLUMNS}>
+      {data.alerts.map((alert) => (
+        <tr key={alert.id}>
+          <th scope="row">{time(alert.at)}</th>
+          <td>{alert.resource}</td>
+          <td class="mono">{alert.limitName}</td>
+          <td>{alert.percent} %</td>
+          <td>{wholeAmount(alert.limitName, alert.used)}</td>
+          <td>{wholeAmount(alert.limitName, alert.granted)}</td>
+          <td title={alert.problem ?? undefined}>{STATES[alert.state]}</td>
+        </tr>
+      ))}
+    </Numbers>
   );
 }

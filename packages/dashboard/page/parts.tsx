@@ -41,6 +41,26 @@ export function Nothing(props: { children: ComponentChildren }) {
   return <p class="nothing">{props.children}</p>;
 }
 
+/** Draws a table of numbers, which scrolls in itself; each row begins with a header. */
+export function Numbers(props: { columns: readonly string[]; children: ComponentChildren }) {
+  return (
+    <div class="scroll">
+      <table class="numbers">
+        <thead>
+          <tr>
+            {props.columns.map((name) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{props.children}</tbody>
+      </table>
+    </div>
+  );
+}
+
 export function Limits(props: { limits: readonly string[] }) {
   if (props.limits.length === 0) return <span class="faint">none</span>;
   return (

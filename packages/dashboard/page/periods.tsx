@@ -4,9 +4,9 @@ import type { PeriodsJson } from "../src/wire.ts";
 import { get, namespace } from "./api.ts";
 import { wholeAmount } from "./format.ts";
 import { useLoaded } from "./loaded.ts";
-import { Note, Nothing } from "./parts.tsx";
+import { Note, Nothing, Numbers } from "./parts.tsx";
 
-const COLUMNS = ["Resource", "Entity", "Limit", "Used", "Granted", "Carried", "Late"];
+const COLUMNS = ["Period", "Resource", "Entity", "Limit", "Used", "Granted", "Carried", "Late"];
 
 export function ClosedPeriods({ entity, resource }: { entity?: string; resource?: string }) {
   const key = [namespace.value, entity, resource].join(" ");
@@ -34,36 +34,22 @@ export function ClosedPeriods({ entity, resource }: { entity?: string; resource?
 
 function PeriodTable({ periods }: { periods: PeriodsJson["periods"] }) {
   return (
-    <div class="scroll">
-      <table class="numbers">
-        <thead>
-          <tr>
-            <th scope="col">Period</th>
-            {COLUMNS.map((name) => (
-              <th key={name} scope="col">
-                {name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {periods.map((period) => (
-            <tr key={`${period.end} ${period.resource} ${period.limitName} ${period.entityId}`}>
-              <th scope="row">
-                {period.start} to {period.end}
-              </th>
-              <td>{period.resource}</td>
-              <td class="mono">{period.entityId}</td>
-              <td class="mono">{period.limitName}</td>
-              {[period.used, period.granted, period.carried, period.late].map((amount, at) => (
-                <td key={COLUMNS[at + 3]}>
-                  {amount === undefined ? "–" : wholeAmount(period.limitName, amount)}
-                </td>
-              ))}
-            </tr>
+    <Numbers columns={COLUMNS}>
+      {periods.map((period) => (
+        <tr key={`${period.end} ${period.resource} ${period.limitName} ${period.entityId}`}>
+          <th scope="row">
+            {period.start} to {period.end}
+          </th>
+          <td>{period.resource}</td>
+          <td class="mono">{period.entityId}</td>
+          <td class="mono">{period.limitName}</td>
+          {[period.used, period.granted, period.carried, period.late].map((amount, at) => (
+            <td key={COLUMNS[at + 4]}>
+              {amount === undefined ? "–" : wholeAmount(period.limitName, amount)}
+            </td>
           ))}
-        </tbody>
-      </table>
-    </div>
+        </tr>
+      ))}
+    </Numbers>
   );
 }

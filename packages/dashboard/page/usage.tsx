@@ -6,7 +6,7 @@ import { addressOf, get, namespace } from "./api.ts";
 import { colourOf, StackedChart } from "./chart.tsx";
 import { compactAmount, time, wholeAmount } from "./format.ts";
 import { useLoaded } from "./loaded.ts";
-import { Card, Note, Nothing } from "./parts.tsx";
+import { Card, Note, Nothing, Numbers } from "./parts.tsx";
 import { ClosedPeriods } from "./periods.tsx";
 import { theme } from "./theme.ts";
 import { chartWindows, type TimeRange, type UsageWindow, WINDOW_SECONDS } from "./windows.ts";
@@ -298,29 +298,15 @@ function UsageShown(props: {
 
 function UsageTable({ data, name }: { data: UsageJson; name: string }) {
   return (
-    <div class="scroll">
-      <table class="numbers">
-        <thead>
-          <tr>
-            <th scope="col">Window</th>
-            {data.groups.map((group) => (
-              <th key={group.name} scope="col">
-                {group.name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {data.windows.map((start, at) => (
-            <tr key={start}>
-              <th scope="row">{time(start)}</th>
-              {data.groups.map((group) => (
-                <td key={group.name}>{wholeAmount(name, group.values[name]?.[at] ?? 0)}</td>
-              ))}
-            </tr>
+    <Numbers columns={["Window", ...data.groups.map((group) => group.name)]}>
+      {data.windows.map((start, at) => (
+        <tr key={start}>
+          <th scope="row">{time(start)}</th>
+          {data.groups.map((group) => (
+            <td key={group.name}>{wholeAmount(name, group.values[name]?.[at] ?? 0)}</td>
           ))}
-        </tbody>
-      </table>
-    </div>
+        </tr>
+      ))}
+    </Numbers>
   );
 }
