@@ -118,6 +118,15 @@ function milliseconds(ms: number): string {
   return ms < 1000 ? `${Number(ms.toPrecision(3))} ms` : `${Number((ms / 1000).toPrecision(3))} s`;
 }
 
+/** Returns what calls cost, where the store says it: only DynamoDB does. */
+function priced(shown: UiState): readonly (readonly [string, string])[] {
+  if (shown.writeUnitsPerAcquire === 0) return [];
+  return [
+    ["WCU/acquire", shown.writeUnitsPerAcquire.toFixed(2)],
+    ["$/million", shown.dollarsPerMillion.toFixed(2)],
+  ];
+}
+
 function Numbers(props: { shown: UiState }) {
   const { shown } = props;
   const last = shown.intervals.at(-1);
@@ -133,8 +142,7 @@ function Numbers(props: { shown: UiState }) {
     ["p99", milliseconds(shown.p99Ms)],
     ["max", milliseconds(shown.maxMs)],
     ["calls/acquire", shown.callsPerAcquire.toFixed(2)],
-    ["WCU/acquire", shown.writeUnitsPerAcquire.toFixed(2)],
-    ["$/million", shown.dollarsPerMillion.toFixed(2)],
+    ...priced(shown),
   ];
   return (
     <Card title="The whole run">

@@ -55,6 +55,8 @@ describeBrowser("the page of a load test", (visitor) => {
     await page.getByRole("button", { name: "Change" }).click();
     // The number of users at work, as the worker reports it.
     await page.getByRole("definition").getByText("7", { exact: true }).waitFor();
+    // Nothing is said of the prices of DynamoDB where the store is another one.
+    expect(await page.getByText("WCU/acquire").count()).toBe(0);
     expect(await page.locator("canvas").count()).toBe(2);
     expect(await seriousFindings(page)).toEqual([]);
     await page.setViewportSize({ width: 390, height: 800 });
