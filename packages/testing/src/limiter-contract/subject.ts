@@ -38,6 +38,8 @@ export interface LimiterContractOptions {
   readonly remote?: boolean;
   /** Whether leases can hold slots on the store; their tests are skipped where they cannot. */
   readonly slots?: boolean;
+  /** Whether an aggregator counts usage, from the changes of the store: the suite runs none. */
+  readonly aggregated?: boolean;
 }
 
 /** How a limiter under test is opened. */
@@ -86,14 +88,16 @@ export class StoreUnderTest {
   readonly cases: LimiterCases;
   readonly remote: boolean;
   readonly slots: boolean;
+  readonly aggregated: boolean;
   /** Why tests beyond the numbered cases are skipped. */
   readonly slow: string | undefined;
   readonly #clients: Repository[] = [];
   #opened: OpenedLimiterStore | undefined;
 
   constructor(runner: TestRunner, options: LimiterContractOptions) {
-    const { slow, remote = false, slots = false } = options;
+    const { slow, remote = false, slots = false, aggregated = false } = options;
     this.slots = slots;
+    this.aggregated = aggregated;
     this.slow = slow;
     this.remote = remote;
     const test = Object.assign(

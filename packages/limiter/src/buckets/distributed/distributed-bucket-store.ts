@@ -98,7 +98,7 @@ export class DistributedBucketStore implements BucketStore {
   readonly #reconfiguration: Reconfiguration;
   readonly #merger: Merger;
   readonly #closing = new AbortController();
-  readonly holdsSlots = false;
+  readonly holdsSlots = true;
   readonly #slots: SlotParts;
   #relinks = 0;
 

@@ -12,6 +12,11 @@ import { openTable, SLOW } from "./limiter-stores.ts";
 
 describeUnless(NIGHTLY_ONLY)("the limiter's contract", () => {
   describeEngine("dynamodb-local", "DynamoDB", (engine) => {
-    limiterContract(vitest, "our table", () => openTable(engine), { remote: true, slow: SLOW });
+    limiterContract(vitest, "our table", () => openTable(engine), {
+      remote: true,
+      slow: SLOW,
+      slots: true,
+      aggregated: true,
+    });
   });
 });

@@ -8,7 +8,7 @@ import {
 import * as vitest from "vitest";
 import { openTable } from "./limiter-stores.ts";
 
-const REMOTE = { remote: true };
+const REMOTE = { remote: true, slots: true, aggregated: true };
 
 describeEngine("dynoxide", "DynamoDB", (engine) => {
   limiterContract(vitest, "our table", () => openTable(engine), REMOTE);

@@ -9,6 +9,8 @@ import { limiterContract } from "@zae-limiter/testing/limiter-contract/contract.
 import * as vitest from "vitest";
 import { openItems, openMemory } from "./limiter-stores.ts";
 
+const TABLE = { slots: true, aggregated: true };
+
 limiterContract(vitest, "memory", openMemory, { slots: true });
-limiterContract(vitest, "a custom store", () => openItems(Repository.over));
-limiterContract(vitest, "items in memory", () => openItems(overTable));
+limiterContract(vitest, "a custom store", () => openItems(Repository.over), TABLE);
+limiterContract(vitest, "items in memory", () => openItems(overTable), TABLE);
