@@ -18,6 +18,8 @@ import {
 
 /** The tag of a principal whose value is the id of its namespace. */
 const NAMESPACE_ID = `\${aws:PrincipalTag/zael_namespace_id}`;
+/** The records of processes that hold slots, in all namespaces; their names cannot be guessed. */
+const HOLDERS = "_/HOLDER#*";
 /** The version record and the registry of namespaces. */
 const REGISTRY = "_/SYSTEM#";
 /**
@@ -42,13 +44,13 @@ function acquire(namespaceId: string): CfnValue[] {
       // The Python library checks the record of the owner when it creates a bucket.
       actions: [...READ_KEYS, "ConditionCheckItem"],
       resource: TABLE_ARN,
-      conditions: leadingKeys(...READ_BY_ACQUIRE.map((keys) => `${namespaceId}/${keys}`)),
+      conditions: leadingKeys(...READ_BY_ACQUIRE.map((keys) => `${namespaceId}/${keys}`), HOLDERS),
     }),
     allow({
       sid: "WriteBucketsNotesAlerts",
       actions: WRITE_KEYS,
       resource: TABLE_ARN,
-      conditions: leadingKeys(...WRITTEN_BY_ACQUIRE.map((keys) => `${namespaceId}/${keys}`)),
+      conditions: leadingKeys(...WRITTEN_BY_ACQUIRE.map((keys) => `${namespaceId}/${keys}`), HOLDERS),
     }),
     // As the Python library finds the buckets of an entity or a resource.
     allow({
@@ -71,13 +73,13 @@ function readRegistry(...more: readonly string[]): CfnValue {
 }
 
 /** Allows actions in the table and indexes of one namespace. GSI4 has its bare id as partition. */
-function withinNamespace(actions: readonly string[]): CfnValue[] {
+function withinNamespace(actions: readonly string[], ...more: readonly string[]): CfnValue[] {
   return [
     allow({
       sid: "UseNamespace",
       actions,
       resource: [TABLE_ARN, ...["GSI1", "GSI2", "GSI3"].map(indexArn)],
-      conditions: leadingKeys(`${NAMESPACE_ID}/*`),
+      conditions: leadingKeys(`${NAMESPACE_ID}/*`, ...more),
     }),
     allow({
       sid: "ListNamespace",
@@ -102,7 +104,7 @@ const STATEMENTS: Readonly<Record<PolicyComponent, readonly CfnValue[]>> = {
   ],
   "ns-acq": [...acquire(NAMESPACE_ID), readRegistry()],
   // A change of limits checks in the same transaction that its namespace still exists.
-  "ns-full": [...withinNamespace([...READ, ...WRITE]), readRegistry("ConditionCheckItem")],
+  "ns-full": [...withinNamespace([...READ, ...WRITE], HOLDERS), readRegistry("ConditionCheckItem")],
   "ns-read": [...withinNamespace(READ), readRegistry()],
 };
 

@@ -9,7 +9,6 @@
 import type { Deadline } from "../base/time.ts";
 import { type BucketConfig, effectiveLink, type Leg, type Link, sameLink } from "../buckets/leg.ts";
 import { ResourceDisabled } from "../domain/errors/errors.ts";
-import { refuseSlots } from "../domain/errors/unsupported-limit.ts";
 import type { Limit } from "../domain/limit.ts";
 import { TOTAL } from "../domain/names.ts";
 import type { ConfigResolver, Resolved } from "../records/config/config-resolver.ts";
@@ -104,15 +103,12 @@ export class Legs {
   readonly #resolver: ConfigResolver;
   readonly #missingLimits: MissingLimits | undefined;
   readonly #links: KnownLinks;
-  /** The name of the store, where it cannot hold slots. */
-  readonly #withoutSlots: string | undefined;
 
   constructor(
-    internals: Pick<RepositoryInternals, "resolver" | "buckets" | "clock" | "storeName">,
+    internals: Pick<RepositoryInternals, "resolver" | "buckets" | "clock">,
     missingLimits: MissingLimits | undefined,
   ) {
-    const { resolver, buckets, clock, storeName } = internals;
-    this.#withoutSlots = buckets.holdsSlots ? undefined : storeName;
+    const { resolver, buckets, clock } = internals;
     this.#resolver = resolver;
     this.#missingLimits = missingLimits;
     this.#links = new KnownLinks(buckets, clock);
@@ -240,7 +236,7 @@ export class Legs {
     keepUntil(walk.call, stored);
     const config = configOf(stored, undefined, reading.forced);
     if (config === undefined || link === undefined) return undefined;
-    this.#refuseUnheld(entityId, TOTAL, config, amounts);
+    refuseNames(entityId, TOTAL, config, amounts);
     walk.totals.push(config);
     const linkIsFresh = part?.linkIsFresh === true;
     walk.call.add(legOf(entityId, TOTAL, config, link, linkIsFresh, amounts), walk.part);
@@ -309,20 +305,8 @@ export class Legs {
     const config = withCounters(stated, money, stored, forced);
     keepUntil(call, stored);
     if (config === undefined) return;
-    this.#refuseUnheld(entityId, resource, config, amounts);
-    call.add(legOf(entityId, resource, config, link, linkIsFresh, amounts), walk.part);
-  }
-
-  /** Refuses limits that this version cannot enforce, or that the store cannot hold. */
-  #refuseUnheld(
-    entityId: string,
-    resource: string,
-    config: BucketConfig,
-    amounts: AmountsByName,
-  ): void {
     refuseNames(entityId, resource, config, amounts);
-    const store = this.#withoutSlots;
-    if (store !== undefined) refuseSlots(config.limits, `"${entityId}" for "${resource}"`, store);
+    call.add(legOf(entityId, resource, config, link, linkIsFresh, amounts), walk.part);
   }
 
   /** Refuses a part without limits, and names that neither the resource nor a total has. */

@@ -1,6 +1,5 @@
 /** Brings what is stored for levels to live buckets. */
 
-import { refuseSlots } from "../domain/errors/unsupported-limit.ts";
 import { DEFAULT_RESOURCE } from "../domain/names.ts";
 import type { ConfigResolver, Resolution } from "../records/config/config-resolver.ts";
 import { claimFeature, refuseOnPythonTable } from "../records/config/feature-gate.ts";
@@ -33,12 +32,8 @@ export function limitFollower(
   buckets: BucketStore,
   resolver: ConfigResolver,
   python: PythonFollower | undefined,
-  storeName: string,
 ): LimitFollower {
   return {
-    refuseUnheld: (limits, place) => {
-      if (!buckets.holdsSlots) refuseSlots(limits, place, storeName);
-    },
     entityLimitsChanged: (id, resource) => followLimits(buckets, resolver, id, resource),
     python,
   };

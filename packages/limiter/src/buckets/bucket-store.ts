@@ -14,8 +14,6 @@ export interface BucketStore extends BucketConsumer, BucketAdmin {
   readonly pythonStamps: PythonStamps | undefined;
   /** Read by `UsageRecords` before snapshots; `undefined` where an aggregator counts usage. */
   readonly uncountedUsage: UncountedUsage | undefined;
-  /** Whether leases can hold slots of its buckets: limits of the kind `concurrency`. */
-  readonly holdsSlots: boolean;
   /** Moves buckets to another store, and takes them from one. */
   readonly transfer: BucketTransfer;
 }

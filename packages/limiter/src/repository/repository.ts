@@ -117,7 +117,7 @@ export class Repository {
     const python = pythonFollower(context, buckets, resolver);
     const ownBuckets = entityBuckets(buckets, python);
     this.entities = new EntityRecords(context, this.audit, resolver, ownBuckets);
-    const follower = limitFollower(buckets, resolver, python, shared.backend.name);
+    const follower = limitFollower(buckets, resolver, python);
     this.limits = new LimitRecords(context, this.audit, resolver, follower);
     const operations = new BalanceOperations(context, this.audit, resolver, buckets);
     this.buckets = new BucketRecords(buckets, this.entities, operations);

@@ -8,11 +8,8 @@
  * it has, and shards are joined to the sum of what they hold.
  */
 
-import { hasSlots } from "../core/bucket.ts";
 import { CopyRefusedError } from "../domain/errors/copy-refused.ts";
-import { refuseSlots } from "../domain/errors/unsupported-limit.ts";
 import { AUDIT_RETENTION, SYSTEM_SUBJECT } from "../records/audit.ts";
-import { decodeLimits } from "../records/config/limit-attributes.ts";
 import { systemConfigKey } from "../records/keys.ts";
 import { INTERNALS } from "../repository/internals.ts";
 import type { Repository } from "../repository/repository.ts";
@@ -80,7 +77,6 @@ export class NamespaceCopy {
 
   /** Refuses a target that must not be copied to, before anything is written. */
   async check(): Promise<void> {
-    await this.#refuseSlots();
     const { namespaceName: name, namespaceId: fromId } = this.#source;
     const mark = await readMark(this.#target);
     this.#isResumed = mark?.fromId === fromId;
@@ -100,20 +96,6 @@ export class NamespaceCopy {
       `Limiters have used the namespace "${name}" of the target since it was copied: another run ` +
         "would undo what they consumed. Delete and purge the namespace there to copy it again",
     );
-  }
-
-  /** Refuses limits of slots where the target cannot hold any: its calls would all be refused. */
-  async #refuseSlots(): Promise<void> {
-    const { buckets, storeName } = this.#target[INTERNALS];
-    if (buckets.holdsSlots) return;
-    for await (const row of this.#records.source.list()) {
-      if (this.#records.kindOf(row) === "limits") refuseSlots(decodeLimits(row), row.PK, storeName);
-    }
-    for await (const bucket of this.#buckets.source.list()) {
-      const slots = bucket.limits.filter(({ rate }) => hasSlots(rate));
-      const limits = slots.map(({ name }) => ({ name, kind: "concurrency" }));
-      refuseSlots(limits, this.#buckets.nameOf(bucket), storeName);
-    }
   }
 
   /** Counts what there is to copy, and writes nothing. */

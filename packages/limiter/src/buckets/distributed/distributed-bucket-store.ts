@@ -98,7 +98,6 @@ export class DistributedBucketStore implements BucketStore {
   readonly #reconfiguration: Reconfiguration;
   readonly #merger: Merger;
   readonly #closing = new AbortController();
-  readonly holdsSlots = true;
   readonly #slots: SlotParts;
   #relinks = 0;
 

@@ -52,7 +52,6 @@ export interface EmbeddedBucketStoreOptions {
 export class EmbeddedBucketStore implements BucketStore {
   readonly embedded: boolean;
   readonly pythonStamps = undefined;
-  readonly holdsSlots: boolean;
   readonly #table: BucketTable;
   readonly #ordinaryTable: OrdinaryTable | undefined;
   readonly #clock: Clock;
@@ -73,7 +72,6 @@ export class EmbeddedBucketStore implements BucketStore {
     this.#ttlMultiplier = options.ttlMultiplier;
     const { ordinaryTable, ttlMultiplier, slots } = options;
     this.#lists = new BucketLists(table, options.clock);
-    this.holdsSlots = slots !== undefined;
     this.#ordinaryTable = ordinaryTable;
     this.#terms = ordinaryTable && new SharedTerms(ttlMultiplier, ordinaryTable.isShared);
     this.embedded = ordinaryTable !== undefined;

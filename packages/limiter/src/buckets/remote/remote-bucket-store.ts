@@ -48,7 +48,6 @@ export interface RemoteBucketStoreOptions {
 export class RemoteBucketStore implements BucketStore, AdjustmentWriter<string> {
   readonly embedded = false;
   readonly pythonStamps = undefined;
-  readonly holdsSlots: boolean;
   readonly #options: RemoteBucketStoreOptions;
   readonly #steps: EmbeddedBucketStore;
   readonly #calls: WarmCalls;
@@ -61,7 +60,6 @@ export class RemoteBucketStore implements BucketStore, AdjustmentWriter<string> 
   constructor(options: RemoteBucketStoreOptions) {
     this.#options = options;
     this.#steps = options.steps;
-    this.holdsSlots = options.steps.holdsSlots;
     this.#refusals = new KnownRefusals(options.clock);
     this.#adjustments = new Adjustments(this, options);
     this.#calls = new WarmCalls({

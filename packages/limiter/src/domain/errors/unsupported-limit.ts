@@ -1,4 +1,4 @@
-/** Limits that this version cannot enforce, or not on every store: refused by name. */
+/** Limits that this version cannot enforce: refused by name. */
 
 import { ZaeLimiterError } from "./errors.ts";
 
@@ -23,8 +23,7 @@ export interface UnsupportedLimit {
 }
 
 /**
- * A call names a limit that only the Python library can enforce yet, or a call or a change has
- * slots that the store cannot hold. Nothing was consumed.
+ * A call names a limit that only the Python library can enforce yet. Nothing was consumed.
  *
  * @example
  * ```ts
@@ -39,33 +38,16 @@ export class UnsupportedLimitError extends ZaeLimiterError {
   /** The kind of limit that this version cannot enforce. */
   readonly kind: UnsupportedKind;
 
-  /**
-   * `place`: where the limit is, such as an entity and a resource. `store`: the name of a store
-   * that cannot hold the limit.
-   */
-  constructor(limit: UnsupportedLimit, place: string, store?: string) {
+  /** `place`: where the limit is, such as an entity and a resource. */
+  constructor(limit: UnsupportedLimit, place: string) {
     super(
-      store === undefined
-        ? `The limit "${limit.name}" of ${place} carries a ${limit.kind}, which this version ` +
-            "cannot enforce. Use it through the Python library, or leave it out of the call: the " +
-            "other limits work"
-        : `The limit "${limit.name}" of ${place} is one of ${limit.kind}, and the store ${store} ` +
-            "cannot hold slots in this version. Use another store, or leave the limit out",
+      `The limit "${limit.name}" of ${place} carries a ${limit.kind}, which this version ` +
+        "cannot enforce. Use it through the Python library, or leave it out of the call: the " +
+        "other limits work",
     );
     this.limitName = limit.name;
     this.kind = limit.kind;
   }
-}
-
-/** Throws for the first limit of slots; `store` is the name of one that cannot hold them. */
-export function refuseSlots(
-  limits: readonly { readonly name: string; readonly kind: string }[],
-  place: string,
-  store: string,
-): void {
-  const limit = limits.find(({ kind }) => kind === "concurrency");
-  if (limit === undefined) return;
-  throw new UnsupportedLimitError({ name: limit.name, kind: "concurrency" }, place, store);
 }
 
 /** Throws for the first of the names that is a limit which cannot be enforced. */

@@ -3,7 +3,7 @@
 import { defined } from "../../base/defined.ts";
 import { checkFields, checkFlag } from "../../domain/check.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../../domain/errors/unavailability.ts";
-import { checkLimits, type Limit, type LimitInput } from "../../domain/limit.ts";
+import { checkLimits, type LimitInput } from "../../domain/limit.ts";
 import { type Key, textAt } from "../../storage/item.ts";
 import { type AuditLog, checkAuditor, SYSTEM_SUBJECT } from "../audit.ts";
 import { systemConfigKey } from "../keys.ts";
@@ -34,8 +34,6 @@ import type { ChangeOptions } from "./switches.ts";
 
 /** Live buckets, which follow the limits of their entity at once. */
 export interface LimitFollower {
-  /** Throws for limits that the store cannot hold. */
-  refuseUnheld(limits: readonly Limit[], place: string): void;
   entityLimitsChanged(entityId: string, resource: string): Promise<void>;
   /** `undefined` where clients of the Python library cannot use the store. */
   readonly python: PythonFollower | undefined;
@@ -91,7 +89,6 @@ export class LimitWriter {
     checkFields("options", options, ["onUnavailable", "principal", "replaceKind"]);
     checkFlag("replaceKind", options.replaceKind);
     const checked = checkLimits(limits);
-    this.#follower.refuseUnheld(checked, "the namespace");
     const principal = checkAuditor(options.principal);
     const given = options.onUnavailable ?? undefined;
     const mode = given === undefined ? undefined : checkOnUnavailable(given);
@@ -157,7 +154,6 @@ export class LimitWriter {
     checkFlag("replaceKind", options.replaceKind);
     const { key, registryKey, subject, resource, attributes } = level;
     const checked = checkLimits(limits);
-    this.#follower.refuseUnheld(checked, `"${subject}"`);
     const principal = checkAuditor(options.principal);
     const entry = { action: "limits_set", subject, principal, resource } as const;
     if (stored === "keep" && (await this.#hasLimits(key))) return false;

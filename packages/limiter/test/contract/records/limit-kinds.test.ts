@@ -1,13 +1,10 @@
 /** Quotas and sessions among stored limits: what is written, read back and refused. */
 
-import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
-import { UnsupportedLimitError } from "@zae-limiter/limiter/domain/errors/unsupported-limit.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import { applyManifest, planManifest } from "@zae-limiter/limiter/manifest/apply.ts";
 import { parseManifest } from "@zae-limiter/limiter/manifest/parse-manifest.ts";
 import { versionKey } from "@zae-limiter/limiter/records/keys.ts";
-import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import { pythonItem } from "@zae-limiter/test-support/golden-items.ts";
 import { failureOf } from "@zae-limiter/test-support/outcomes.ts";
 import { describeStores } from "@zae-limiter/test-support/stores.ts";
@@ -79,34 +76,17 @@ system: { limits: { req: { quota: { amount: 9, every: day } }, ses: { capacity: 
       expect((await planManifest(repo, manifest)).changes).toEqual([]);
     });
 
-    it("slots are stored where the store holds them, and refused by its name elsewhere", async () => {
+    it("slots are stored under names of their own, and go with their limit", async () => {
       const repo = await store.open();
-      const { buckets, storeName } = repo[INTERNALS];
       const text = "parallel:20 concurrent soft";
       const key = { PK: `${repo.namespaceId}/RESOURCE#gpt-4`, SK: "#CONFIG" };
-      if (buckets.holdsSlots) {
-        await repo.limits.setResource("gpt-4", ["rpm:60", text]);
-        const item = await store.items.get(key, { consistent: true });
-        expect(item).toMatchObject({ s_parallel_cp: 20, s_parallel_soft: true });
-        expect((await repo.limits.getResource("gpt-4")).map(String)).toEqual([text, "rpm:60/min"]);
-        await repo.limits.setResource("gpt-4", ["rpm:60"]);
-        const left = Object.keys((await store.items.get(key, { consistent: true })) ?? {});
-        expect(left.filter((name) => name.startsWith("s_"))).toEqual([]);
-        return;
-      }
-      const error = await failureOf(repo.limits.setResource("gpt-4", ["rpm:60", text]));
-      expect(error).toBeInstanceOf(UnsupportedLimitError);
-      expect((error as Error).message).toContain(storeName);
-      expect(await store.items.get(key, { consistent: true })).toBeUndefined();
-      const limiter = new RateLimiter(repo);
-      const request = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 1 } };
-      const limits = ["rpm:60", text];
-      expect(await failureOf(limiter.acquire({ ...request, limits }))).toMatchObject({
-        code: "ZAEL_UNSUPPORTED_LIMIT",
-        limitName: "parallel",
-        kind: "concurrency",
-      });
-      expect(await repo.buckets.list("key-1")).toEqual([]);
+      await repo.limits.setResource("gpt-4", ["rpm:60", text]);
+      const item = await store.items.get(key, { consistent: true });
+      expect(item).toMatchObject({ s_parallel_cp: 20, s_parallel_soft: true });
+      expect((await repo.limits.getResource("gpt-4")).map(String)).toEqual([text, "rpm:60/min"]);
+      await repo.limits.setResource("gpt-4", ["rpm:60"]);
+      const left = Object.keys((await store.items.get(key, { consistent: true })) ?? {});
+      expect(left.filter((name) => name.startsWith("s_"))).toEqual([]);
     });
 
     it("quotas and sessions that Python stored are read", async () => {

@@ -1,16 +1,13 @@
 /** Slots in a copy: the calls that hold them end on their own store. */
 
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
-import { UnsupportedLimitError } from "@zae-limiter/limiter/domain/errors/unsupported-limit.ts";
-import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
-import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
 import { copyStore } from "@zae-limiter/limiter/transfer/copy-store.ts";
+import { describeEngines } from "@zae-limiter/test-engines/engines.ts";
 import { describePostgres } from "@zae-limiter/test-engines/postgres.ts";
 import { describeRedis } from "@zae-limiter/test-engines/redis.ts";
-import { overTable } from "@zae-limiter/test-support/over-table.ts";
 import { newName } from "@zae-limiter/test-support/stores.ts";
 import { afterAll, expect, test } from "vitest";
-import { openFile, openPostgres, openRedis } from "../limiter/limiter-stores.ts";
+import { openFile, openPostgres, openRedis, openTable } from "../limiter/limiter-stores.ts";
 
 const CALL = { entityId: "key", resource: "api" };
 const SLOTS = ["rpm:60", "parallel:5 concurrent"];
@@ -58,6 +55,12 @@ function copiesFree(title: string, openSource: () => Promise<Place>, open: () =>
 
 copiesFree("from a file to another", openFile, openFile);
 
+describeEngines("slots in a copy", (engine) => {
+  const table = () => openTable(engine);
+  copiesFree("from a table to a file", table, openFile);
+  copiesFree("from a file to a table", openFile, table);
+});
+
 describeRedis("slots in a copy", (url) => {
   const redis = () => openRedis(url);
   copiesFree("from a file to Redis", openFile, redis);
@@ -68,21 +71,3 @@ describeRedis("slots in a copy", (url) => {
     copiesFree("from PostgreSQL to a file", postgres, openFile);
   });
 });
-
-test.each([
-  ["stored limits", (repo: Repository) => repo.limits.setSystem(SLOTS)],
-  ["limits of children", (repo: Repository) => repo.limits.setChildren("org", SLOTS)],
-  ["limits of a call", (repo: Repository) => takeSlot(repo)],
-])("%s of slots are refused by a target that holds none, with nothing written", async (_, set) => {
-  const [from, to] = [await Repository.open("memory:"), await overTable(new MemoryItemStore())];
-  await from.entities.create({ id: "org" });
-  await set(from);
-  await expect(copyStore(from, to)).rejects.toThrow(UnsupportedLimitError);
-  expect((await to.entities.list()).entities).toEqual([]);
-  expect(await to.buckets.list("key")).toEqual([]);
-  await Promise.all([from.close(), to.close()]);
-});
-
-function takeSlot(repo: Repository): Promise<unknown> {
-  return new RateLimiter(repo).acquire({ ...CALL, limits: SLOTS, consume: { parallel: 1 } });
-}
