@@ -50,7 +50,10 @@ function acquire(namespaceId: string): CfnValue[] {
       sid: "WriteBucketsNotesAlerts",
       actions: WRITE_KEYS,
       resource: TABLE_ARN,
-      conditions: leadingKeys(...WRITTEN_BY_ACQUIRE.map((keys) => `${namespaceId}/${keys}`), HOLDERS),
+      conditions: leadingKeys(
+        ...WRITTEN_BY_ACQUIRE.map((keys) => `${namespaceId}/${keys}`),
+        HOLDERS,
+      ),
     }),
     // As the Python library finds the buckets of an entity or a resource.
     allow({
