@@ -4,24 +4,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
-
-/** Certifies `receiver.test`, a name that no server of the internet has. */
-export const CERTIFICATE = `-----BEGIN CERTIFICATE-----
-MIIBoTCCAUegAwIBAgIUUtPkmWn6X68qXo2s30XedlnT61QwCgYIKoZIzj0EAwIw
-GDEWMBQGA1UEAwwNcmVjZWl2ZXIudGVzdDAgFw0yNjExMTkwMTMzMTVaGA8yMTI2
-MTAyNjAxMzMxNVowGDEWMBQGA1UEAwwNcmVjZWl2ZXIudGVzdDBZMBMGByqGSM49
-AgEGCCqGSM49AwEHA0IABA87j5aXarJCh/Cb+QDawuA1eBKdqmg5Jt8VUUyMPgDq
-IsZB7ErCi+BzLVWyul/MmJtUc5ezo25QRukPofc0R82jbTBrMB0GA1UdDgQWBBSl
-EMZMyDoRXAjWy32U0XGcbGz6KTAfBgNVHSMEGDAWgBSlEMZMyDoRXAjWy32U0XGc
-bGz6KTAPBgNVHRMBAf8EBTADAQH/MBgGA1UdEQQRMA+CDXJlY2VpdmVyLnRlc3Qw
-CgYIKoZIzj0EAwIDSAAwRQIgOqUbT6XIXW80/rObI3W17y8RRdv9XLppEnu83Ioa
-wR8CIQCgRnpO9gynpfuckEhmBP8qYF2b36pmrLqtBqLwHXJ0xw==
------END CERTIFICATE-----`;
-const PRIVATE_KEY = `-----BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg3aT266KnF2bT0Jdo
-5mZwbLlm8a6Ev+fIxp8PtaX2h6+hRANCAAQPO4+Wl2qyQofwm/kA2sLgNXgSnapo
-OSbfFVFMjD4A6iLGQexKwovgcy1VsrpfzJibVHOXs6NuUEbpD6H3NEfN
------END PRIVATE KEY-----`;
+import { CERTIFICATE, PRIVATE_KEY } from "@zae-limiter/test-support/certificate.ts";
 
 /** A request that came. */
 export interface Received {

@@ -3,8 +3,9 @@ import { AlertSender } from "@zae-limiter/gateway/alerts/sender.ts";
 import { RateLimiter } from "@zae-limiter/limiter/index.ts";
 import { AlertQueue } from "@zae-limiter/limiter/records/alerts/alert-queue.ts";
 import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
+import { CERTIFICATE } from "@zae-limiter/test-support/certificate.ts";
 import { afterEach, describe, expect, test } from "vitest";
-import { CERTIFICATE, type Received, Receiver } from "../receiver.ts";
+import { type Received, Receiver } from "../receiver.ts";
 
 const NOW = Date.parse("2026-11-18T08:00:00Z");
 const HOUR_MS = 3_600_000;

@@ -1,3 +1,6 @@
+import { once } from "node:events";
+import { type AddressInfo, connect } from "node:net";
+import { createServer as createTlsServer } from "node:tls";
 import { inspect } from "node:util";
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
@@ -6,6 +9,7 @@ import { redis } from "@zae-limiter/limiter/repository/stores/redis-client.ts";
 import { parseStoreUrl, placeName, urlOf } from "@zae-limiter/limiter/repository/stores/stores.ts";
 import { describeRedis, ownPrefix } from "@zae-limiter/test-engines/redis.ts";
 import { REDIS_PASSWORD } from "@zae-limiter/test-engines/redis-server.ts";
+import { CERTIFICATE, PRIVATE_KEY } from "@zae-limiter/test-support/certificate.ts";
 import { removeKeys } from "@zae-limiter/test-support/redis-prefix.ts";
 import { Redis } from "ioredis";
 import { Redis as Valkey } from "iovalkey";
@@ -117,6 +121,38 @@ describeRedis("opening", (server) => {
     const error: unknown = await opened.catch((thrown: unknown) => thrown);
     expect(String(error)).toMatch(/user (?:and|or) (?:a )?password/);
     expect(inspect(error, { depth: 9, showHidden: true })).not.toMatch(/another-secret/);
+  });
+
+  it("TLS is as strict as Node.js, for an address and for clients", async () => {
+    const { hostname, port, username, password } = new URL(server);
+    const plain = { host: hostname, port: Number(port) };
+    const proxy = createTlsServer({ key: PRIVATE_KEY, cert: CERTIFICATE }, (socket) => {
+      const through = connect(plain);
+      socket.pipe(through).pipe(socket);
+      for (const each of [socket, through]) each.on("error", () => undefined);
+    });
+    await once(proxy.listen(0, "127.0.0.1"), "listening");
+    const place = `127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    const login = password === "" ? "" : `${username}:${password}@`;
+    const address = `rediss://${login}${place}`;
+    const tls = { ca: CERTIFICATE, servername: "receiver.test" };
+    const unknown = Repository.open(address);
+    await expect(unknown).rejects.toMatchObject({ code: "ZAEL_UNAVAILABLE", nothingWritten: true });
+    const other = Repository.open(address, { tls: { ca: CERTIFICATE, servername: "other.test" } });
+    await expect(other).rejects.toThrow(/cannot be reached/);
+    const trusted = await Repository.open(`${address}?prefix=${prefix}`, { tls });
+    expect(await trusted.limits.listResources()).toEqual([]);
+    await trusted.close();
+    for (const client of [
+      new Redis(address, { tls, lazyConnect: true }),
+      new Valkey(address, { tls, lazyConnect: true }),
+      createClient({ url: address, socket: { ...tls, tls: true } }),
+    ]) {
+      const repo = await Repository.over(redis(client, { prefix }));
+      expect(await repo.limits.listResources()).toEqual([]);
+      await repo.close();
+    }
+    proxy.close();
   });
 
   it("a wrong option is refused", async () => {
