@@ -1,4 +1,4 @@
-/** Senders of alerts as processes, one of which is killed while it waits for the receiver. */
+/** Alerts by several processes, and senders, one of which is killed while it waits. */
 
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -49,5 +49,21 @@ test("a sender that is killed leaves the alert to another one, which uses the sa
   expect(ids).toEqual([open?.id, open?.id]);
   server.closeAllConnections();
   server.close();
+  await limiter.close();
+});
+
+test("eight processes that use up a quota together write exactly three alerts", async () => {
+  const url = `sqlite:${join(directory, "eight.db")}`;
+  const limiter = await RateLimiter.open(url);
+  const { limits, alerts } = limiter.repository;
+  await limits.setEntity("team-a", ["req:100/month UTC alerts 50,80,100"]);
+  const binary = new Binary();
+  const take = (req: number) =>
+    binary.run(["acquire", "team-a", "api", "-c", `req=${req}`, "--url", url]);
+  const taken = await Promise.all(Array.from({ length: 8 }, () => take(12)));
+  expect(taken.map(({ code }) => code)).toEqual(Array.from({ length: 8 }, () => 0));
+  expect((await alerts.list()).map(({ percent }) => percent)).toEqual([80, 50]);
+  await Promise.all(Array.from({ length: 8 }, () => take(1)));
+  expect((await alerts.list()).map(({ percent }) => percent)).toEqual([100, 80, 50]);
   await limiter.close();
 });

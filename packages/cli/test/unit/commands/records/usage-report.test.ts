@@ -3,6 +3,7 @@
 import { usage } from "@zae-limiter/cli/commands/records/usage.ts";
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { TOTAL } from "@zae-limiter/limiter/domain/names.ts";
+import { limitFetch } from "@zae-limiter/limiter/llm/index.ts";
 import { beforeAll, describe, expect, test } from "vitest";
 import { expectShape, shapeOf } from "../../shape.ts";
 import { temporaryStore } from "../../temporary.ts";
@@ -156,6 +157,32 @@ describe("usage report", () => {
     const { code, out, err } = await run("usage", "report", ...options);
     expect({ code, out }).toEqual({ code: 2, out: "" });
     expect(err).toContain(message);
+  });
+
+  test("dollars are reported by model where there is nothing but a budget over all models", async () => {
+    const limiter = await RateLimiter.open(store.url, { namespace: "new-user" });
+    await limiter.repository.limits.setResource(TOTAL, ["usd:$5/day UTC"]);
+    const upstream = async () =>
+      Response.json({ usage: { prompt_tokens: 1000, completion_tokens: 1000 } });
+    const fetch = limitFetch(limiter, { entityId: "team-a", fetch: upstream });
+    for (const model of ["gpt-4o", "gpt-4o-mini", "gpt-4o"]) {
+      const body = JSON.stringify({ model, messages: [{ role: "user", content: "Hi" }] });
+      const answer = await fetch("https://api.openai.com/v1/chat/completions", {
+        method: "POST",
+        body,
+      });
+      await answer.text();
+    }
+    await limiter.close();
+    const args = ["usage", "report", "--by", "model", "--url", store.url];
+    const { out } = await run(...args, "--namespace", "new-user");
+    // The first call is decided again, once prices were read, and both acquires are events.
+    expect(rows(out).slice(2)).toEqual([
+      ["RESOURCE", "EVENTS", "usd"],
+      ["gpt-4o", "3", "$0.025"],
+      ["gpt-4o-mini", "1", "$0.00075"],
+      ["TOTAL", "4", "$0.02575"],
+    ]);
   });
 
   test("a namespace without usage has an empty report", async () => {
