@@ -71,6 +71,29 @@ const properties = (more: object = {}) => ({
 });
 
 describe("Custom::ZaeLimiterLimits", () => {
+  test("Custom::ZaeLimiterLimits keeps quotas, sessions and windows", async () => {
+    const Schedule = [{ When: "mon-fri 9-18", Tz: "Europe/Berlin", Scale: "0.5" }];
+    const Limits = {
+      req: { Quota: { Amount: "10000", Every: "month", TimeZone: "Europe/Berlin" } },
+      rpm: { Capacity: "500", Schedule },
+      ses: { Capacity: "9", SessionSeconds: "18000" },
+    };
+    const created = await cloudFormation.send(handlerOver(), {
+      type: "Create",
+      properties: properties({ Resources: { api: { Limits } } }),
+    });
+    expect(created).toMatchObject({ Status: "SUCCESS", Data: { Created: 1 } });
+    const limits = await repo.limits.getResource("api");
+    expect(limits.map(String)).toEqual([
+      "req:10000/month Europe/Berlin",
+      "rpm:500/min",
+      "ses:9/session:5hour",
+    ]);
+    expect(limits[1]?.toJSON().schedule).toEqual([
+      { cron: "* 9-17 * * 1-5", tz: "Europe/Berlin", scale: 0.5 },
+    ]);
+  });
+
   test("Custom::ZaeLimiterLimits creates, updates and deletes limits (op 49)", async () => {
     const handler = handlerOver();
     const created = await cloudFormation.send(handler, {

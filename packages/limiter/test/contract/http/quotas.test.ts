@@ -37,4 +37,21 @@ describe.each(ADAPTERS)("quotas on $name", (adapter) => {
       { limit_name: "ses", kind: "session" },
     ]);
   });
+
+  test("a limit with windows answers with the numbers of the one that is open", async () => {
+    const limiter = await stage.limiter();
+    const always = [{ when: "0-24", timeZone: "Asia/Tokyo", scale: 0.5 }];
+    const rpd = Limit.parse("rpd:20/day").withSchedule(always);
+    await limiter.repository.limits.setSystem([rpd]);
+    const { url } = await stage.serve({ limiter, entityId: byKey, consume: { rpd: 6 } });
+    const ask = () => fetch(url, { headers: { "x-key": "team" } });
+    const passed = await ask();
+    expect(passed.headers.get("ratelimit-policy")).toBe('"rpd";q=10;w=86400');
+    expect(passed.headers.get("ratelimit")).toContain('"rpd";r=4;t=');
+    await passed.arrayBuffer();
+    const refused = await ask();
+    expect(refused.status).toBe(429);
+    const { limits } = (await refused.json()) as { limits: object[] };
+    expect(limits).toMatchObject([{ limit_name: "rpd", kind: "rate", capacity: 10 }]);
+  });
 });

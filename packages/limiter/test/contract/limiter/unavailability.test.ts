@@ -107,6 +107,29 @@ describe("while the store is down", () => {
     const inTime = itUnless(store.slow);
 
     inTime(
+      "a store fails, and calls that it allows consume nothing of quotas and sessions (A185)",
+      async () => {
+        await using broken = await breakable(store, "throttled");
+        const { subject, fail, repair } = broken;
+        const { limiter, repo } = subject;
+        await repo.limits.setSystem(["req:30/year UTC", "ses:30/session:5hour"]);
+        const call = { ...USER, consume: { req: 10, ses: 10 } };
+        await limiter.acquire(call);
+        await fail();
+        await unavailable(() => limiter.acquire(call));
+        for (let count = 0; count < 2; count += 1) {
+          const lease = await limiter.acquire({ ...call, onUnavailable: "allow" });
+          expect(lease.degraded).toBe(true);
+          await lease.commit();
+        }
+        await repair();
+        await limiter.acquire({ ...USER, consume: { req: 20, ses: 20 } });
+        const refused = await limiter.tryAcquire({ ...USER, consume: { req: 1, ses: 1 } });
+        expect(refused.granted).toBe(false);
+      },
+    );
+
+    inTime(
       "a store fails in any step of an acquire: allowed or blocked alike (A088, A185)",
       async () => {
         const faults = new Faults();

@@ -95,9 +95,8 @@ export class WritePlan {
     if (!loose) this.requireRemainder(limitName, balance);
   }
 
-  /** Requires that the limit has `capacityMilli` or more; not of one that is walked. */
+  /** Requires that the limit has `capacityMilli` or more. */
   requireFull(limitName: string, balance: BalanceAt, capacityMilli: number): void {
-    if (balance.isWalked) return;
     const { stored, accruedMilli, accruedMin } = balance;
     const loose = stored.tokensMilli >= capacityMilli - accruedMin;
     const accrued = loose ? accruedMin : accruedMilli;

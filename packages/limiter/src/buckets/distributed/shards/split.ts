@@ -148,8 +148,10 @@ function planParts(
   name: string,
   balance: BalanceAt,
   rooms: readonly number[],
-  { trustFull, exact, cautious }: SplitManner,
+  manner: SplitManner,
 ) {
+  if (balance.isWalked) return planWalkedParts(plan, name, balance, rooms, manner);
+  const { trustFull, exact, cautious } = manner;
   const tokens = `b_${name}_tk`;
   const [capacityMilli = 0] = rooms;
   const balanceMilli = balanceOf(balance);
@@ -160,7 +162,7 @@ function planParts(
   const part = full ? 0 : upMilli - accruedMilli;
   const movedMilli = partsOf(balanceMilli, part, rooms, cautious);
   const sumMilli = movedMilli.reduce((sum, moved) => sum + moved, 0);
-  if (full || balance.isWalked) {
+  if (full) {
     plan.set(tokens, balanceMilli - sumMilli);
     plan.requireFull(name, balance, balanceMilli);
   } else {
@@ -171,11 +173,25 @@ function planParts(
     if (certain) plan.requireRemainder(name, balance);
   }
   // The period is longer, and so are the parts of a milli-token in it.
-  const isWhole = full || !certain || balance.isWalked;
-  const remainder = isWhole ? 0 : balance.remainder * rooms.length;
+  const remainder = full || !certain ? 0 : balance.remainder * rooms.length;
   plan.setRemainder(name, balance, remainder);
-  if (balance.isWalked) plan.remove(`b_${name}_rr`);
   return { keptMilli: balanceMilli - sumMilli, movedMilli, remainder };
+}
+
+/** Divides what a limit with windows comes to at the last boundary; it is required as it was. */
+function planWalkedParts(
+  plan: WritePlan,
+  name: string,
+  balance: BalanceAt,
+  rooms: readonly number[],
+  { cautious }: SplitManner,
+) {
+  const balanceMilli = balanceOf(balance);
+  const movedMilli = partsOf(balanceMilli, 0, rooms, cautious);
+  const keptMilli = balanceMilli - movedMilli.reduce((sum, moved) => sum + moved, 0);
+  plan.set(`b_${name}_tk`, keptMilli);
+  plan.remove(`b_${name}_rr`);
+  return { keptMilli, movedMilli, remainder: 0 };
 }
 
 /**
