@@ -1,7 +1,7 @@
 /** Tags: cost centres that clients name by a header. They count a call, and never refuse it. */
 
 import { TOTAL } from "@zae-limiter/limiter/index.ts";
-import { chatEvents } from "@zae-limiter/test-support/llm/shapes.ts";
+import { chatEvents, responsesAnswer } from "@zae-limiter/test-support/llm/shapes.ts";
 import { json, stream } from "@zae-limiter/test-support/llm/upstream.ts";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Stage } from "../started-gateway.ts";
@@ -97,4 +97,25 @@ test("a model without a price counts no dollars for its tag, and is not refused"
   await stage.restart({ tags: ["research"] });
   expect((await ask("research", { ...asked, model: "model-of-mine" })).status).toBe(200);
   expect((await counted("research"))["tpm"]).toBe(TOKENS);
+});
+
+test("a background response is settled for its tag and its model when its usage is known", async () => {
+  const { limits, usage } = stage.limiter.repository;
+  await limits.setEntity("team-a", ["usd:$1/day UTC"], { resource: TOTAL });
+  await limits.deleteSystem();
+  const queued = { ...responsesAnswer, status: "queued", output: [], usage: null };
+  stage.upstream.replyWith(json(queued));
+  const body = { model: Stage.MODEL, input: "x".repeat(40), background: true };
+  const headers = { "x-zael-tag": "research" };
+  await stage.ask("/v1/responses", { ...body, max_output_tokens: 5000 }, { headers });
+  expect(await counted("research")).toEqual({ rpm: 1, tpm: 5010, usd: 20 + 50_000 });
+  stage.upstream.replyWith(json(responsesAnswer));
+  expect((await stage.ask("/v1/responses/resp_1")).status).toBe(200);
+  // 20 tokens of input, 16 from the cache and 87 of output; the poll is a request without a tag.
+  const usd = 72 + 870;
+  expect(await counted("research")).toEqual({ rpm: 1, tpm: 107, usd });
+  for (const resource of [Stage.MODEL, TOTAL]) {
+    const { total } = await usage.summary({ entityId: "team-a", resource });
+    expect(total).toEqual({ usd });
+  }
 });

@@ -1,6 +1,7 @@
 /** Totals in money: what a call costs is counted by resource too, and refuses nothing there. */
 
 import { TOTAL } from "@zae-limiter/limiter/domain/names.ts";
+import { seededRandom } from "../../seeded-random.ts";
 import { milliOf } from "../balances.ts";
 import { lines, refusalOf } from "../outcomes.ts";
 import type { StoreUnderTest, Subject } from "../subject.ts";
@@ -98,4 +99,44 @@ export function moneyTotalsContract(store: StoreUnderTest): void {
     ]);
     expect(lines(lease.statuses)).toEqual(["team/@all usd 2000000/48000000"]);
   });
+
+  extra(
+    "whatever becomes of calls, resources and cost centres count what the total does",
+    async () => {
+      const subject = await opened();
+      const { limiter, repo } = subject;
+      await repo.limits.setEntity("ann", ["usd:$0.002/day UTC"], { resource: TOTAL });
+      await repo.limits.setResource("claude", ["rpd:1000/day"]);
+      const random = seededRandom(42);
+      const below = (bound: number) => Math.floor(random() * bound);
+      const models = ["gpt-4o", "claude", "llama"];
+      const call = async () => {
+        const resource = models[below(3)] as string;
+        const consume = { rpd: 1, usd: below(60) };
+        const limits = ["usd:$900000/sec soft"];
+        const also = [{ entityId: "tag:x", resource, consume, limits }];
+        const decision = await limiter.tryAcquire({ ...CALL, resource, consume, also });
+        if (!decision.granted) return;
+        const { lease } = decision;
+        if (random() < 0.2) return lease.rollback();
+        const usd = below(80);
+        lease.settle({ usd });
+        lease.of(resource, { entityId: "tag:x" }).settle({ usd });
+        if (random() < 0.3) await lease.flush();
+        return lease.commit();
+      };
+      for (let round = 0; round < 12; round += 1)
+        await Promise.all(Array.from({ length: 8 }, call));
+      const sum = async (entityId: string) => {
+        const places = models.map((model) => [entityId, model] as const);
+        return (await spent(subject, ...places)).reduce<number>(
+          (all, each) => all + (each ?? 0),
+          0,
+        );
+      };
+      const [total] = await spent(subject, ["ann", TOTAL]);
+      expect(total).toBeGreaterThan(1000);
+      expect([await sum("ann"), await sum("tag:x")]).toEqual([total, total]);
+    },
+  );
 }
