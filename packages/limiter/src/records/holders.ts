@@ -66,8 +66,9 @@ export class HolderRecords {
   }
 
   /** Reads records, in the order of the ids. */
-  async read(ids: readonly string[]): Promise<(HolderRecord | undefined)[]> {
-    const items = await this.#store.getMany(ids.map(holderKey), { consistent: true });
+  async read(ids: readonly string[], timeoutMs?: number): Promise<(HolderRecord | undefined)[]> {
+    const options = { consistent: true, ...defined({ timeoutMs }) };
+    const items = await this.#store.getMany(ids.map(holderKey), options);
     return items.map(decodeHolder);
   }
 }

@@ -37,6 +37,8 @@ export class Books {
   /** Amounts by token that landed; their process may learn of them from a repetition. */
   readonly #byToken = new Map<string, { slot: string; amount: number }[]>();
   readonly #byCall = new WeakMap<TableCall, { slot: string; amount: number }[]>();
+  /** Calls that have given slots back. */
+  readonly #freeing = new WeakSet<TableCall>();
   /** Slots whose count started again: the limit was removed, or the bucket. */
   readonly #restarted = new Set<string>();
   readonly #totals = new Map<string, bigint>();
@@ -44,7 +46,8 @@ export class Books {
   readonly #live = new Map<string, ShardImage>();
 
   landed(call: TableCall, landings: readonly BucketLanding[]): void {
-    for (const { PK, before, after, merged } of landings) {
+    for (const { PK, before, after, merged, givesSlots } of landings) {
+      if (givesSlots === true) this.#freeing.add(call);
       if (merged !== undefined) this.#live.delete(merged.PK);
       // A bucket that existed and was not deleted has expired.
       this.#noteRestarts(before ?? this.#live.get(PK), before === undefined ? undefined : after);
@@ -79,6 +82,10 @@ export class Books {
 
   unanswered(call: TableCall): void {
     if (call.token !== undefined) return;
+    if (this.#freeing.has(call)) {
+      this.answered(call);
+      return;
+    }
     for (const { slot, amount } of this.#byCall.get(call) ?? []) add(this.#unheard, slot, amount);
     this.#byCall.delete(call);
   }

@@ -7,9 +7,10 @@ import type { Condition } from "@zae-limiter/limiter/storage/item-store.ts";
 import type { Landing, TableCall } from "@zae-limiter/testing/table/call.ts";
 import { imageOf, isBucket, type LimitOfShard, type ShardImage } from "./bucket-image.ts";
 import { type Charged, chargedBy, isOperation } from "./charges.ts";
-import { imageBefore, isTakenIn, type MergedShard, mergedInto } from "./merged-shard.ts";
-import { Moments } from "./moments.ts";
+import { imageBefore, isStub, isTakenIn, type MergedShard, mergedInto } from "./merged-shard.ts";
+import { Moments, turnOf } from "./moments.ts";
 import { Share, type ShareRate, shareRate } from "./share.ts";
+import { heldOf } from "./slot-image.ts";
 import { Violation } from "./violation.ts";
 
 /** A landing on a bucket, parsed. */
@@ -25,10 +26,14 @@ export interface BucketLanding {
   readonly charged: Charged;
   /** The shard that a merge has taken in; `before` then counts what both have consumed. */
   readonly merged?: MergedShard | undefined;
+  /** It gives slots back: its process finds out whether it has happened, whatever the answer. */
+  readonly givesSlots?: boolean;
 }
 
 /** How deep in debt adjustments may have brought a limit, in milli-tokens. */
 export type DebtOf = (bucket: string, limitName: string) => bigint;
+
+const SLOT_ENTRY = /^s_.+_h_/;
 
 type Shares = Map<string, Share>;
 
@@ -184,7 +189,7 @@ export function bucketLandings(
 ): BucketLanding[] {
   const context = { operated: landings.some(isOperation), bypasses };
   return landings.flatMap((landed) => {
-    const { key, after: next, condition = [] } = landed;
+    const { key, after: next, condition } = landed;
     if (!isBucket(key) || isTakenIn(landed, landings)) return [];
     const merged = mergedInto(landed, landings);
     const stored = imageBefore(landed, merged);
@@ -195,15 +200,48 @@ export function bucketLandings(
       const detail = `an attribute is missing: ${Object.keys(next).join(" ")}`;
       throw new Violation("ghosts", key.PK, detail);
     }
-    // A transaction counts at the moment it was sent: it is never planned for an earlier one.
-    const bounds = call.operation === "TransactWriteItems" ? [] : condition;
-    const sentMs = before === undefined ? call.plannedMs : moments.of(call, before, key.PK, bounds);
+    const turnMs = turnIn(landed, landings, call.plannedMs);
+    const sentMs = turnMs ?? momentIn(call, landed, before, moments);
     const plannedMs = plannedFor(sentMs, before, after, landings.length === 1);
-    const landing = { PK: key.PK, plannedMs, exactLimits: exactLimitsOf(condition) };
+    const givesSlots = heldOf(landed.after) < heldOf(landed.before);
+    const exactLimits = exactLimitsOf(condition);
+    const landing = { PK: key.PK, plannedMs, exactLimits, ...(givesSlots ? { givesSlots } : {}) };
     const charged = chargedBy(before, after, context);
     const removal = { ...landing, before: stored, after: undefined, charged: new Map() };
     return [...removalOf(gone, removal), { ...landing, before, after, merged, charged }];
   });
+}
+
+/** Returns the moment at which a write counts. */
+function momentIn(
+  call: TableCall,
+  { key, condition = [] }: Landing,
+  before: ShardImage | undefined,
+  moments: Moments,
+): number {
+  if (before === undefined) return call.plannedMs;
+  // A transaction counts at the moment it was sent: it is never planned for an earlier one.
+  const bounds = call.operation === "TransactWriteItems" ? [] : condition;
+  return moments.of(call, before, key.PK, bounds);
+}
+
+/** Returns when a write was planned that moves slots; `undefined` for all others. */
+function turnIn(
+  { before, after }: Landing,
+  all: readonly Landing[],
+  sentMs: number,
+): number | undefined {
+  if (before === undefined || after === undefined) return undefined;
+  // A split and a merge change counts, and take no turn.
+  if (all.some((each) => each.before === undefined || isStub(each.after))) return undefined;
+  if (!all.some(movesSlots)) return undefined;
+  const [was, is] = [imageOf(before), imageOf(after)];
+  return was === undefined || is === undefined ? undefined : turnOf(was, is, sentMs);
+}
+
+function movesSlots({ before, after }: Landing): boolean {
+  const names = Object.keys({ ...before, ...after }).filter((name) => SLOT_ENTRY.test(name));
+  return names.some((name) => before?.[name] !== after?.[name]);
 }
 
 function removalOf(gone: boolean, removed: BucketLanding): readonly BucketLanding[] {
@@ -216,7 +254,7 @@ function isLeftBehind(before: ShardImage | undefined, after: ShardImage | undefi
   return after.count < before.count && after.limits.every(({ consumed }) => consumed === 0n);
 }
 
-function exactLimitsOf(condition: Condition): ReadonlySet<string> {
+function exactLimitsOf(condition: Condition = []): ReadonlySet<string> {
   const exact = new Set<string>();
   for (const { is, name } of condition) {
     const limitName = is === "=" ? /^b_(.+)_rr$/.exec(name)?.[1] : undefined;

@@ -5,7 +5,8 @@
  *
  * A process does not say which moment it means, and need not be believed: an upper bound on a
  * balance in its condition proves that the limit was not beyond full at some moment, and only the
- * latest one that is proven counts.
+ * latest one that is proven counts. A write that moves slots waits for its turn with the process's
+ * other writes to the item: it was planned at a moment that no request shows.
  */
 
 import type { Key } from "@zae-limiter/limiter/storage/item.ts";
@@ -16,6 +17,8 @@ import { Share, shareRate } from "./share.ts";
 
 /** No call is under way for longer. */
 const KEPT_MS = 10_000;
+/** No write waits for its turn for longer than a call takes in the simulation. */
+const TURN_MS_MAX = 2000;
 
 export class Moments {
   readonly #failed = new Map<string, number[]>();
@@ -41,6 +44,32 @@ export class Moments {
     const proven = recent.filter((atMs) => isProven(before, condition, atMs));
     return proven.length === 0 ? plannedMs : Math.max(...proven);
   }
+}
+
+/** Returns the latest moment at which a write that waited for its turn can have been planned. */
+export function turnOf(before: ShardImage, after: ShardImage, sentMs: number): number {
+  for (let atMs = sentMs; atMs > sentMs - TURN_MS_MAX; atMs -= 1) {
+    if (takesEnough(before, after, atMs)) return atMs;
+  }
+  return sentMs;
+}
+
+/** Whether a write leaves no limit more than what it had at a moment without what was consumed. */
+function takesEnough(before: ShardImage, after: ShardImage, atMs: number): boolean {
+  return after.limits.every((limit) => {
+    const was = before.limits.find(({ name }) => name === limit.name);
+    if (was === undefined || limit.quota !== undefined) return true;
+    const rate = shareRate(was, before.shard, before.count);
+    const full = rate.capacity * rate.period;
+    const had = Share.numerator(rate, { ...was, epochMs: before.epochMs }, atMs);
+    const left = Share.numerator(rate, { ...limit, epochMs: after.epochMs }, atMs);
+    const consumed = (limit.consumed - was.consumed) * rate.period;
+    return smaller(left, full) <= smaller(had, full) - consumed;
+  });
+}
+
+function smaller(one: bigint, other: bigint): bigint {
+  return one < other ? one : other;
 }
 
 /** Whether no bound of the condition lies beyond what full was at a moment. */

@@ -102,8 +102,11 @@ export class CallJudge {
     }
     // The parameters of a bucket follow those of a call, for other calls too.
     if (this.#call.limits !== undefined) return "refused";
-    for (const status of violations) this.#judgeLimit(status);
-    const named = violations.map(({ entityId, resource, limitName, requested, limit }) => {
+    // What free slots there were depends on which processes are known to be dead.
+    const judged = violations.filter(({ kind }) => kind !== "concurrency");
+    if (judged.length === 0) return "refused for slots";
+    for (const status of judged) this.#judgeLimit(status);
+    const named = judged.map(({ entityId, resource, limitName, requested, limit }) => {
       const [amountMilli, capacityMilli] = [requested * 1000, limit.capacity * 1000];
       return { bucket: `${entityId} ${resource}`, limitName, amountMilli, capacityMilli };
     });

@@ -11,6 +11,7 @@ import {
 import { RateLimitExceeded } from "@zae-limiter/limiter/domain/errors/rate-limit-exceeded.ts";
 import { TOTAL } from "@zae-limiter/limiter/domain/names.ts";
 import { type Amounts, slotOf } from "../checkers/books.ts";
+import type { SlotGrant } from "../checkers/slot-grants.ts";
 import { Violation } from "../checkers/violation.ts";
 import { CallJudge } from "./call-judge.ts";
 import type { Deed } from "./parameters.ts";
@@ -35,6 +36,7 @@ export class CallRun {
   readonly #world: World;
   readonly #caller: Caller;
   readonly #judge: CallJudge;
+  #grants: readonly SlotGrant[] = [];
   outcome = "under way";
 
   constructor(world: World, caller: Caller, call: PlannedCall) {
@@ -66,14 +68,14 @@ export class CallRun {
   }
 
   get #request(): AcquireRequest {
-    const { entityId, consume, limits, deed, totals } = this.call;
+    const { entityId, consume, slots, limits, deed, totals } = this.call;
     const also = this.#parts
       .slice(1)
       .map((part) => ({ entityId: part.entityId, resource: part.resource, consume: part.consume }));
     return {
       entityId,
       resource: RESOURCE,
-      consume,
+      consume: { ...consume, ...slots },
       ...(totals.length === 0 ? {} : { totals: true }),
       ...(also.length === 0 ? {} : { also }),
       ...(limits === undefined ? {} : { limits }),
@@ -100,9 +102,11 @@ export class CallRun {
     const { thinkMs } = this.call;
     const controller = new AbortController();
     const decided = this.#judge.asks();
-    const body = async () => {
+    const body = async (lease: Lease) => {
       decided();
+      this.#hold(lease);
       await timer.sleep(thinkMs);
+      this.#giveBack();
       if (deed === "throw") throw THROWN;
       controller.abort(ABORTED);
       controller.signal.throwIfAborted();
@@ -131,10 +135,13 @@ export class CallRun {
     }
     const { lease } = decision;
     this.#expect(lease, this.#parts);
+    this.#hold(lease);
     this.#judge.grant(lease);
     const held = heldBy(lease);
     await timer.sleep(this.call.thinkMs);
     const { books } = this.#world;
+    this.#giveBack();
+    if (deed === "release") await this.#release(lease);
     switch (deed) {
       case "rollback":
         await this.#timed("rollback", lease.rollback());
@@ -150,6 +157,32 @@ export class CallRun {
         this.outcome = "committed";
         books.claim(id, held);
     }
+  }
+
+  /** Counts the slots that the lease holds from now on, of the entity and its ancestors. */
+  #hold(lease: Lease): void {
+    if (lease.degraded) return;
+    const { slotGrants } = this.#world;
+    const process = this.#caller.id;
+    this.#grants = lease.statuses.flatMap((status) => {
+      const { entityId, resource, limitName, requested: count, kind, limit } = status;
+      if (kind !== "concurrency" || count === 0) return [];
+      const grant = { process, slot: slotOf(entityId, resource, limitName), count };
+      slotGrants.take(grant, limit.capacity);
+      return [grant];
+    });
+  }
+
+  /** Counts the slots no longer: the call begins to give them back. */
+  #giveBack(): void {
+    for (const grant of this.#grants) this.#world.slotGrants.give(grant);
+    this.#grants = [];
+  }
+
+  /** Gives slots back early, and goes on without them for a while. */
+  async #release(lease: Lease): Promise<void> {
+    lease.release(this.call.slots);
+    await this.#caller.timer.sleep(this.call.thinkMs);
   }
 
   async #adjust(lease: Lease, held: Amounts, deed: "adjust" | "flush"): Promise<void> {
@@ -244,6 +277,7 @@ export class CallRun {
     for (const { resource, entityId, consume } of parts) {
       const { consumed } = lease.of(resource, { entityId });
       for (const name of new Set([...Object.keys(consume), ...Object.keys(consumed)])) {
+        if (this.call.slots[name] !== undefined) continue;
         const [found, expected] = [consumed[name] ?? 0, consume[name] ?? 0];
         if (found === expected) continue;
         const what = `"${name}" of ${resource}`;
@@ -328,7 +362,8 @@ function isExpected(error: unknown): boolean {
 /** Returns what was consumed from the entity and its ancestors. */
 function heldBy(lease: Lease): Amounts {
   const held = new Map<string, number>();
-  for (const { entityId, resource, limitName, requested } of lease.statuses) {
+  for (const { entityId, resource, limitName, requested, kind } of lease.statuses) {
+    if (kind === "concurrency") continue;
     if (requested > 0) held.set(slotOf(entityId, resource, limitName), requested * 1000);
   }
   return held;

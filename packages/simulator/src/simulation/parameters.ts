@@ -24,7 +24,8 @@ const DEEDS = [
   "override",
   "look",
 ] as const;
-export type Deed = (typeof DEEDS)[number];
+/** `release` gives slots back early; only worlds with slots have it. */
+export type Deed = (typeof DEEDS)[number] | "release";
 
 /** The hierarchy: none, all cascade to the first, or each cascades to the one before it. */
 export type Family = "none" | "star" | "chain";
@@ -89,6 +90,10 @@ export interface Parameters {
   readonly children: boolean;
   /** Parts of calls may belong to other entities. */
   readonly others: boolean;
+  /** Limits of slots, of which each call takes some; none: calls hold nothing. */
+  readonly slots: readonly string[];
+  /** How often a process is cut off from the table for a while. */
+  readonly cutsPerMinute: number;
   /** The periods of quotas; calls come around their edges. */
   readonly quotas: QuotaPeriods | undefined;
   /** Wrong refusals are violations; otherwise they are only counted. */
@@ -118,6 +123,8 @@ const NOTHING_SPECIAL = {
   totals: [],
   children: false,
   others: false,
+  slots: [],
+  cutsPerMinute: 0,
   quotas: undefined,
   judgesRefusals: true,
   isHealthy: false,

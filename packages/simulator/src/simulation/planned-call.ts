@@ -23,6 +23,8 @@ export interface PlannedCall {
   readonly ancestors: readonly string[];
   readonly deed: Deed;
   readonly consume: Tokens;
+  /** Slots that it holds until it ends. */
+  readonly slots: Tokens;
   /** Other parts of the same acquire. */
   readonly also: readonly PlannedPart[];
   /** Names of limits over all resources; none: the call counts no totals. */

@@ -94,6 +94,7 @@ function* withFewerFaults(parameters: Parameters): Generator<Parameters> {
     yield { ...parameters, faults };
   }
   if (parameters.crashesPerMinute > 0) yield { ...parameters, crashesPerMinute: 0 };
+  if (parameters.cutsPerMinute > 0) yield { ...parameters, cutsPerMinute: 0 };
   if (parameters.skewMs > 0) yield { ...parameters, skewMs: 0 };
 }
 

@@ -5,6 +5,7 @@ import { RateLimiterUnavailable } from "@zae-limiter/limiter/domain/errors/error
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import { TOTAL } from "@zae-limiter/limiter/domain/names.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
+import type { Item } from "@zae-limiter/limiter/storage/item.ts";
 import { seededRandom } from "@zae-limiter/testing/seeded-random.ts";
 import type { Usage } from "@zae-limiter/testing/table/usage.ts";
 import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
@@ -13,12 +14,12 @@ import { isStub } from "../checkers/merged-shard.ts";
 import { edgeAfter, type QuotaEdges } from "../checkers/quota-edges.ts";
 import { refuseGhost } from "../checkers/shape.ts";
 import { Violation } from "../checkers/violation.ts";
-import { between, pick } from "../draw.ts";
+import { between } from "../draw.ts";
+import { CallDrawer } from "./call-drawer.ts";
 import { Disturbances } from "./disturbances.ts";
 import { Follower } from "./follower.ts";
 import type { Parameters, QuotaPeriods } from "./parameters.ts";
-import type { PlannedCall, PlannedPart, Tokens } from "./planned-call.ts";
-import { ancestorsOf, entitiesOf, entityAt, RESOURCE, resourcesOf } from "./population.ts";
+import { entitiesOf, entityAt, RESOURCE, resourcesOf } from "./population.ts";
 import { shiftOf } from "./quota-worlds.ts";
 import { KNOWN_MS, Staff } from "./staff.ts";
 import { World } from "./world.ts";
@@ -45,6 +46,8 @@ export interface RunReport {
 
 /** After the last call: long enough for every deadline, and for what goes on in the background. */
 const QUIET_MS = 60_000;
+/** For so long a process may be cut off; its slots are others' after eight seconds. */
+const CUT_MS_MAX = 20_000;
 
 export interface RunOptions {
   /** Keep the lines, not only their hash. */
@@ -65,7 +68,7 @@ class Simulation {
   readonly #random: Random;
   readonly #follower: Follower;
   readonly #disturbances: Disturbances;
-  #calls = 0;
+  readonly #calls: CallDrawer;
   #configured = 0;
 
   constructor(parameters: Parameters, keepsLog: boolean) {
@@ -88,10 +91,11 @@ class Simulation {
       },
     });
     this.#random = seededRandom(seed, "calls");
+    this.#calls = new CallDrawer(parameters, this.#random);
     this.#staff = new Staff(this.#world, seededRandom(seed, "staff"), skewMs, quotas);
     this.#follower = new Follower(this.#world);
     this.#disturbances = new Disturbances(this.#world, this.#staff, parameters, (fields) =>
-      this.#draw(fields),
+      this.#calls.draw(fields),
     );
   }
 
@@ -113,7 +117,7 @@ class Simulation {
   /** Entities, limits and processes; nothing goes wrong yet. */
   async #prepare(): Promise<void> {
     this.#world.table.faults = {};
-    const { processes, limits, totals } = this.#parameters;
+    const { processes, limits, slots, totals } = this.#parameters;
     await this.#staff.hire();
     const { repository } = this.#staff.first.limiter;
     this.#follower.start(this.#staff.first.process);
@@ -124,7 +128,7 @@ class Simulation {
       }
     }
     for (const resource of resourcesOf(this.#parameters)) {
-      await repository.limits.setResource(resource, this.#carrying(limits));
+      await repository.limits.setResource(resource, this.#carrying([...limits, ...slots]));
     }
     if (totals.length > 0) await repository.limits.setResource(TOTAL, this.#carrying(totals));
     for (let hired = 1; hired < processes; hired += 1) await this.#staff.hire();
@@ -147,7 +151,7 @@ class Simulation {
   async #useAll(): Promise<void> {
     const { time } = this.#world;
     for (let position = 0; position < this.#parameters.entities; position += 1) {
-      this.#staff.start(this.#draw({ entityId: entityAt(position), deed: "commit" }));
+      this.#staff.start(this.#calls.draw({ entityId: entityAt(position), deed: "commit" }));
     }
     while (this.#staff.underWay.length > 0) await time.timer.sleep(1);
   }
@@ -156,12 +160,19 @@ class Simulation {
   async #live(): Promise<void> {
     const { time } = this.#world;
     const { minutes, crashesPerMinute, laterLimits, silenceMs, silenceIsExtra } = this.#parameters;
+    const { cutsPerMinute } = this.#parameters;
     let endMs = time.nowMs + minutes * 60_000;
     const crashes = seededRandom(this.#parameters.seed, "crashes");
     this.#repeat(
       endMs,
       () => drawPause(crashes, crashesPerMinute / 60),
       () => this.#staff.crash(),
+    );
+    const cuts = seededRandom(this.#parameters.seed, "cuts");
+    this.#repeat(
+      endMs,
+      () => drawPause(cuts, cutsPerMinute / 60),
+      () => this.#staff.cutOff(cuts() * CUT_MS_MAX),
     );
     const configures = seededRandom(this.#parameters.seed, "configures");
     const pauseMs = (minutes * 60_000) / (laterLimits.length + 1);
@@ -182,7 +193,7 @@ class Simulation {
         busyUntilMs = time.nowMs + least + this.#random() * more;
         if (!silenceIsExtra && silenceMs > 60_000 && this.#random() < 0.3) return;
       }
-      this.#staff.start(this.#draw());
+      this.#staff.start(this.#calls.draw());
     }
   }
 
@@ -203,7 +214,7 @@ class Simulation {
     // In the middle of a millisecond, whatever the addition of times rounds to.
     for (const ms of [-0.5, 0.5]) {
       time.after(afterMs + ms, () => {
-        for (let started = 0; started < 3; started += 1) this.#staff.start(this.#draw());
+        for (let started = 0; started < 3; started += 1) this.#staff.start(this.#calls.draw());
       });
     }
   }
@@ -216,74 +227,6 @@ class Simulation {
       act();
       this.#repeat(endMs, pause, act);
     });
-  }
-
-  #draw(fields: Partial<PlannedCall> = {}): PlannedCall {
-    const { entities, family, amountMax, adjustMax, deeds, limits, totals } = this.#parameters;
-    const random = this.#random;
-    this.#calls += 1;
-    const entityId = entityAt(between(random, 0, entities - 1));
-    const deed = pick(random, deeds);
-    const names = namesOf(limits);
-    const consume: Record<string, number> = {};
-    const deltas: Record<string, number> = {};
-    for (const name of names) {
-      if (name === "a" || random() < 0.7) consume[name] = between(random, 1, amountMax);
-      deltas[name] = between(random, -amountMax, adjustMax);
-    }
-    if (Object.keys(consume).length === 0) consume[pick(random, names)] = 1;
-    const also = this.#drawOthers(names, entityId);
-    const override = deed === "override" ? limits.map((limit) => `${limit}`) : undefined;
-    return {
-      number: this.#calls,
-      entityId,
-      ancestors: this.#ancestorsOf(entityId, family),
-      deed,
-      consume,
-      also,
-      totals: namesOf(totals),
-      deltas,
-      limits: override,
-      thinkMs: random() * random() * this.#parameters.thinkMs,
-      ...fields,
-    };
-  }
-
-  /** Draws the other parts of a call, in any order; often there are none. */
-  #drawOthers(names: readonly string[], own: string): PlannedPart[] {
-    const parts = this.#drawResources(names);
-    const { others, entities, family } = this.#parameters;
-    if (!others) return parts;
-    const random = this.#random;
-    return parts.concat({ resource: RESOURCE, consume: { a: 1 } }).flatMap((part) => {
-      const entityId = entityAt(between(random, 0, entities - 1));
-      // The call has the first part itself, and each resource of an entity comes once.
-      if (part.resource === RESOURCE && entityId === own) return [];
-      return { ...part, entityId, ancestors: this.#ancestorsOf(entityId, family) };
-    });
-  }
-
-  #drawResources(names: readonly string[]): PlannedPart[] {
-    const { resources, amountMax } = this.#parameters;
-    if (resources === 1) return [];
-    const random = this.#random;
-    const [, ...others] = resourcesOf(this.#parameters);
-    const chosen = others.filter(() => random() < 0.6);
-    if (random() < 0.5) chosen.reverse();
-    return chosen.map((resource) => {
-      const used = names.filter((name) => name === "a" || random() < 0.5);
-      const amounts = used.map((name) => [name, between(random, 1, amountMax)] as const);
-      const consume: Tokens = Object.fromEntries(amounts);
-      return { resource, consume };
-    });
-  }
-
-  /** Lists the possible ancestors: all others, if entities are moved or created late. */
-  #ancestorsOf(entityId: string, family: Parameters["family"]): readonly string[] {
-    const { entities, operators, latecomers } = this.#parameters;
-    if (!latecomers && !operators.includes("move")) return ancestorsOf(entityId, family);
-    const all = Array.from({ length: entities }, (_, position) => entityAt(position));
-    return all.filter((other) => other !== entityId);
   }
 
   /** Stores other limits, once; a failure is not repeated. */
@@ -337,19 +280,25 @@ class Simulation {
     if (this.#world.violation !== undefined) return;
     const images = await this.#images();
     books.close(images);
+    this.#world.slotBooks.close(await this.#items());
     this.#follower.compare();
   }
 
   async #images(): Promise<ShardImage[]> {
-    const { namespaceId } = this.#staff.first.limiter.repository;
-    const images: ShardImage[] = [];
-    for await (const item of this.#world.table.items(namespaceId)) {
-      if (!isBucket(item) || isStub(item)) continue;
+    return (await this.#items()).flatMap((item) => {
       refuseGhost(item);
-      const image = imageOf(item);
-      if (image !== undefined) images.push(image);
+      return imageOf(item) ?? [];
+    });
+  }
+
+  /** Returns the items of all buckets. */
+  async #items(): Promise<Item[]> {
+    const { namespaceId } = this.#staff.first.limiter.repository;
+    const items: Item[] = [];
+    for await (const item of this.#world.table.items(namespaceId)) {
+      if (isBucket(item) && !isStub(item)) items.push(item);
     }
-    return images;
+    return items;
   }
 
   #report(): RunReport {
@@ -375,10 +324,6 @@ class Simulation {
 
 function edgesOf({ lengthMs, shiftsMs }: QuotaPeriods): QuotaEdges {
   return { lengthMs, shiftOf: (process) => shiftOf(shiftsMs, process) };
-}
-
-function namesOf(limits: readonly string[]): string[] {
-  return limits.map((limit) => limit.slice(0, limit.indexOf(":")));
 }
 
 /** Milliseconds until the next of `perSecond` independent events; never, when there are none. */

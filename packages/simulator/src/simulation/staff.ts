@@ -18,6 +18,8 @@ const CONFIG_CACHE_SECONDS = 2;
 /** After so long every process knows what is stored for levels: cached, and read before that. */
 export const KNOWN_MS = CONFIG_CACHE_SECONDS * 1000 + TIMEOUT_MS + 200;
 const RESTART_MS = 500;
+/** Processes that are cut off lose their slots after this time and six seconds. */
+const SLOT_EXPIRY_SECONDS = 2;
 /** For so long a process may still be giving back what a call of it had taken. */
 const BACKGROUND_MS = 15_000;
 
@@ -79,8 +81,10 @@ export class Staff {
         const limiter = await process.open({
           timeoutMs: TIMEOUT_MS,
           configCacheTtlSeconds: CONFIG_CACHE_SECONDS,
+          slotExpirySeconds: SLOT_EXPIRY_SECONDS,
           onWarning: (warning) => {
             if (warning.kind === "restore_failed") this.#kept(process.id, warning);
+            if (warning.kind === "slots_lost") this.#lost(process.id, warning.holderId);
           },
         });
         const { id, timer } = process;
@@ -130,6 +134,8 @@ export class Staff {
     const [worker] = this.#workers.splice(at, 1) as [Worker];
     worker.process.crash();
     this.crashes += 1;
+    this.#world.slotGrants.drop(worker.id);
+    this.#world.slotBooks.crashed(worker.id);
     this.#world.log.add(`p${worker.id} crashes with ${worker.running.size} calls under way`);
     const sinceMs = this.#world.time.nowMs - BACKGROUND_MS;
     const recent = worker.ended.filter(({ atMs }) => atMs > sinceMs).map(({ run }) => run);
@@ -139,6 +145,21 @@ export class Staff {
     this.#world.time.after(RESTART_MS, () => {
       this.hire().catch((error: unknown) => this.#world.fail(error));
     });
+  }
+
+  /** Cuts a process off from the table for some time. */
+  cutOff(ms: number): void {
+    if (this.#workers.length === 0) return;
+    const { process, id } = pick(this.#random, this.#workers);
+    this.#world.log.add(`p${id} is cut off for ${Math.round(ms)} ms`);
+    process.cutOff();
+    this.#world.time.after(ms, () => process.reconnect());
+  }
+
+  #lost(process: number, holderId: string): void {
+    this.#world.log.add(`p${process} has lost the slots of ${holderId}`);
+    this.#world.slotGrants.drop(process);
+    this.#world.slotBooks.lost(holderId);
   }
 
   /** Records a refund that failed: the tokens stay consumed, and a warning was sent. */

@@ -19,6 +19,8 @@ import { Quotas } from "../checkers/quotas.ts";
 import { Refusals } from "../checkers/refusals.ts";
 import { Returns } from "../checkers/returns.ts";
 import { Shape } from "../checkers/shape.ts";
+import { SlotBooks } from "../checkers/slot-books.ts";
+import { SlotGrants } from "../checkers/slot-grants.ts";
 import { SwitchHistory } from "../checkers/switch-history.ts";
 import { Totals } from "../checkers/total.ts";
 import { Violation } from "../checkers/violation.ts";
@@ -59,6 +61,8 @@ export class World {
   readonly switches: SwitchHistory;
   readonly configs: ConfigHistory;
   readonly operations = new Operations();
+  readonly slotGrants = new SlotGrants();
+  readonly slotBooks: SlotBooks;
   readonly refusals: Refusals;
   /** Resolves when something is wrong. */
   readonly failed: Promise<void>;
@@ -82,6 +86,7 @@ export class World {
     this.judgesRefusals = options.judgesRefusals === true;
     this.isOnly = options.isOnly === true;
     this.refusals = new Refusals(skewMs);
+    this.slotBooks = new SlotBooks(skewMs);
     this.switches = new SwitchHistory(options.knownMs ?? 0);
     this.configs = new ConfigHistory(options.knownMs ?? 0);
     this.#logs = logs;
@@ -152,6 +157,7 @@ export class World {
       }
       this.configs.landed(landings, this.time.nowMs);
       this.operations.landed(landings, parsed);
+      this.slotBooks.landed(call, landings, this.time.nowMs);
       if (parsed.length === 0) return;
       for (const { PK, before, after } of parsed) {
         if (after?.shard === 0) this.#newest.set(after.bucket, { PK, image: after });

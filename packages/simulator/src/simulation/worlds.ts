@@ -16,8 +16,8 @@ import {
   mildFaults,
   type Parameters,
 } from "./parameters.ts";
-
 import { budgets, carried, quotas, sessions, zones } from "./quota-worlds.ts";
+import { slots } from "./slot-worlds.ts";
 
 /**
  * The names of the worlds, for `simulateSeeds`: the kind of trouble a run searches for.
@@ -46,6 +46,7 @@ export const WORLD_NAMES = [
   "sessions",
   "carried",
   "budgets",
+  "slots",
 ] as const;
 /** The name of a world that runs are made in. */
 export type WorldName = (typeof WORLD_NAMES)[number];
@@ -77,6 +78,7 @@ const WORLDS: Readonly<Record<WorldName, Draw>> = {
   sessions,
   carried,
   budgets,
+  slots,
 };
 
 export function drawWorld(world: WorldName, seed: number, minutes: number | undefined): Parameters {

@@ -331,6 +331,7 @@ describe("the books", () => {
       ancestors: ["e0"],
       deed: "adjust",
       consume: { a: 4 },
+      slots: {},
       also: [{ resource: "api2", consume: { a: 2 } }],
       totals: [],
       deltas: { a: -3, b: 6 },

@@ -53,6 +53,8 @@ const LAST_ATTEMPT_MS_MIN = 100;
 export class Connection {
   readonly #options: ConnectionOptions;
   #broken = false;
+  /** Nothing arrives, in either direction. */
+  isCut = false;
   readonly listeners = new CallListeners();
 
   constructor(options: ConnectionOptions) {
@@ -93,7 +95,7 @@ export class Connection {
     }
     usage.calls += 1;
     if (pending.options.repetition === "read") usage.reads += 1;
-    if (happens(faults.lostRequests, random)) {
+    if (this.isCut || happens(faults.lostRequests, random)) {
       this.#timeOut(pending, attemptEndsMs);
       return;
     }
@@ -118,7 +120,7 @@ export class Connection {
   /** Sends the answer back; the process may have stopped waiting when it arrives. */
   #back<T>(pending: Pending<T>, outcome: Outcome<T>, ms: number, attemptEndsMs: number): void {
     const { time } = this.#options;
-    if (time.nowMs + ms > attemptEndsMs) this.#timeOut(pending, attemptEndsMs);
+    if (this.isCut || time.nowMs + ms > attemptEndsMs) this.#timeOut(pending, attemptEndsMs);
     else time.after(ms, () => this.#receive(pending, outcome));
   }
 

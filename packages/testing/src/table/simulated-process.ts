@@ -113,6 +113,16 @@ export class SimulatedProcess {
     return new RateLimiter(repositoryOf(opened), own);
   }
 
+  /** Cuts the process off: its requests do not arrive, and no answer does, until `reconnect`. */
+  cutOff(): void {
+    this.#connection.isCut = true;
+  }
+
+  /** Ends what `cutOff` began. */
+  reconnect(): void {
+    this.#connection.isCut = false;
+  }
+
   /** Crashes the process: it gets no more answers, but its requests may still arrive. */
   crash(): void {
     this.#crashed = true;

@@ -327,7 +327,7 @@ export class WaitingQueues {
  * held on average. Those of this process wake it.
  */
 function slotMs({ retryAfterSeconds, limit }: LimitStatus): number {
-  const eachMs = (retryAfterSeconds * 1000) / limit.capacity;
+  const eachMs = Math.ceil((retryAfterSeconds * 1000) / limit.capacity);
   return Math.min(SLOT_MS_MAX, Math.max(SLOT_MS_MIN, eachMs));
 }
 

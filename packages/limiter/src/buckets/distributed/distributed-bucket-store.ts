@@ -180,8 +180,9 @@ export class DistributedBucketStore implements BucketStore {
     options: ConsumeOptions = {},
   ): ConsumeResult | Promise<ConsumeResult> {
     if (!legs.some(takesSlots)) return this.#consume(legs, options);
-    const bounded = { ...options, deadline: this.#deadline(options) };
-    return this.#slots.dead.orAgain(legs, () => this.#consume(legs, bounded));
+    const deadline = this.#deadline(options);
+    const bounded = { ...options, deadline };
+    return this.#slots.dead.orAgain(legs, deadline, () => this.#consume(legs, bounded));
   }
 
   #consume(legs: readonly Leg[], options: ConsumeOptions): ConsumeResult | Promise<ConsumeResult> {

@@ -216,6 +216,17 @@ describe("a simulated table", () => {
     expect(table.read(KEY)?.count).toBe(1);
   });
 
+  test("a process that is cut off reaches nothing until it is connected again", async () => {
+    const { time, table, first, other } = tableWith();
+    first.cutOff();
+    await expect(time.until(add(first.store))).rejects.toMatchObject({ nothingWritten: false });
+    await time.until(add(other));
+    expect(table.read(KEY)?.count).toBe(1);
+    first.reconnect();
+    await time.until(add(first.store));
+    expect(table.read(KEY)?.count).toBe(2);
+  });
+
   test("clocks differ by process, and calls say what theirs showed", async () => {
     const { time, table } = tableWith();
     const [ahead, behind] = [table.process({ skewMs: 250 }), table.process({ skewMs: -250 })];

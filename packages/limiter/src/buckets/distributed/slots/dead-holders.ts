@@ -4,6 +4,7 @@
  */
 
 import { boundedMap } from "../../../base/bounded-map.ts";
+import type { Deadline } from "../../../base/time.ts";
 import { RateLimiterUnavailable } from "../../../domain/errors/errors.ts";
 import type { HolderRecords } from "../../../records/holders.ts";
 import { bucketId } from "../../../records/keys.ts";
@@ -24,7 +25,6 @@ export interface DeadHoldersOptions {
   readonly records: Pick<HolderRecords, "read">;
   /** This process, which is alive. */
   readonly holder: { readonly current: string | undefined; readonly times: HolderTimes };
-  readonly timeoutMs: number;
 }
 
 export class DeadHolders {
@@ -44,19 +44,21 @@ export class DeadHolders {
   /** Consumes again where a call was refused for slots, and dead holders had some. */
   async orAgain(
     legs: readonly Leg[],
+    deadline: Deadline,
     consume: () => ConsumeResult | Promise<ConsumeResult>,
   ): Promise<ConsumeResult> {
     const result = await consume();
     if (result.outcome !== "refused") return result;
     const lacking = legs.filter((leg, at) => lacksSlots(leg, result.balancesMilli[at] ?? []));
-    return (await this.#reclaim(lacking)) ? consume() : result;
+    return (await this.#reclaim(lacking, deadline)) ? consume() : result;
   }
 
   /** Gives back slots of dead holders. The refusal is certain: a failing store changes nothing. */
-  async #reclaim(legs: readonly Leg[]): Promise<boolean> {
+  async #reclaim(legs: readonly Leg[], deadline: Deadline): Promise<boolean> {
+    if (deadline.isOver) return false;
     try {
       let isFreed = false;
-      for (const leg of legs) if (await this.#reclaimIn(leg)) isFreed = true;
+      for (const leg of legs) if (await this.#reclaimIn(leg, deadline)) isFreed = true;
       return isFreed;
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
@@ -64,7 +66,7 @@ export class DeadHolders {
     }
   }
 
-  async #reclaimIn(leg: Leg): Promise<boolean> {
+  async #reclaimIn(leg: Leg, deadline: Deadline): Promise<boolean> {
     const nowMs = this.#context.clock();
     const id = bucketId(leg);
     const agoMs = nowMs - (this.#searchedMs.get(id) ?? Number.NEGATIVE_INFINITY);
@@ -72,20 +74,25 @@ export class DeadHolders {
     const shards = Array.from({ length: this.#states.countOf(leg) ?? 1 }, (_, shard) =>
       this.#states.of(leg, shard),
     ).flatMap((state) => state?.bucket ?? []);
-    const dead = await this.#deadAmong(new Set(shards.flatMap(holdersIn)));
+    const dead = await this.#deadAmong(new Set(shards.flatMap(holdersIn)), deadline);
     if (dead.size === 0) this.#searchedMs.set(id, nowMs);
-    const freed = await Promise.all(shards.map((shard) => this.#reclaimFrom(shard, dead)));
+    const freed = await Promise.all(
+      shards.map((shard) => this.#reclaimFrom(shard, dead, deadline)),
+    );
     return freed.includes(true);
   }
 
-  async #deadAmong(ids: ReadonlySet<string>): Promise<ReadonlySet<string>> {
+  async #deadAmong(
+    ids: ReadonlySet<string>,
+    { timeoutMs }: Deadline,
+  ): Promise<ReadonlySet<string>> {
     const { records, holder } = this.#options;
     const { clock } = this.#context;
     const asked = [...ids].filter((id) => {
       return id !== holder.current && clock() >= (this.#aliveUntilMs.get(id) ?? 0);
     });
     if (asked.length === 0) return new Set();
-    const found = await records.read(asked);
+    const found = await records.read(asked, timeoutMs);
     const nowMs = clock();
     return new Set(
       asked.filter((id, at) => {
@@ -98,7 +105,11 @@ export class DeadHolders {
   }
 
   /** Gives back the entries of dead holders in a shard, if they are as they were seen. */
-  async #reclaimFrom(shard: SeenBucket, dead: ReadonlySet<string>): Promise<boolean> {
+  async #reclaimFrom(
+    shard: SeenBucket,
+    dead: ReadonlySet<string>,
+    { timeoutMs }: Deadline,
+  ): Promise<boolean> {
     const add: Record<string, number> = {};
     const remove: string[] = [];
     const condition: Test[] = [];
@@ -115,7 +126,6 @@ export class DeadHolders {
     const { store, clock } = this.#context;
     const key = this.#states.keyOf(shard, shard.shard);
     const observe = this.#states.shards.observe(key.PK);
-    const { timeoutMs } = this.#options;
     const { ok, item } = await store.update(key, { add, remove }, condition, { timeoutMs });
     observe(decoded(item), clock());
     return ok;

@@ -41,6 +41,6 @@ export function slotParts(
   holder.onLost(options.onWarning);
   return {
     own: new OwnSlots(context, { holder, timer, random, closed, timeoutMs }),
-    dead: new DeadHolders(context, states, { records, holder, timeoutMs }),
+    dead: new DeadHolders(context, states, { records, holder }),
   };
 }
