@@ -1,5 +1,6 @@
 /** Limits as people read them: `tpm: 10,000/min (burst: 15,000)`. */
 
+import type { RateWindow } from "@zae-limiter/limiter/core/rate-schedule.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import { parseLimit } from "@zae-limiter/limiter/domain/limit-language.ts";
 import { periodDisagreement } from "@zae-limiter/limiter/domain/limit-period.ts";
@@ -89,10 +90,25 @@ function returnText({ rule, refillPeriodSeconds }: Limit): string {
   return refillPeriodSeconds >= DAY_SECONDS ? ", refills evenly" : "";
 }
 
-/** Returns how many windows a limit has; its text has none of them. */
+/** Returns the windows of a limit, which its text has not. */
 function windowText({ schedule }: Limit): string {
   if (schedule === undefined) return "";
-  return `, other numbers in ${counted(schedule.windows.length, "window")} (${schedule.timeZone})`;
+  const windows = schedule.windows.map((window) => `${numbersText(window)} in ${window.cron}`);
+  return `, by the clock of ${schedule.timeZone} ${windows.join(" and ")}`;
+}
+
+/** Returns `x 0.5`, or the numbers that a window has instead of those of its limit. */
+function numbersText(window: RateWindow): string {
+  const { scaleMilli, capacity, refillAmount, refillPeriodSeconds } = window;
+  if (scaleMilli !== undefined) return `x ${scaleMilli / 1000}`;
+  const numbers = [
+    ["capacity", capacity],
+    ["refill", refillAmount],
+    ["period", refillPeriodSeconds],
+  ] as const;
+  return numbers
+    .flatMap(([name, value]) => (value === undefined ? [] : [`${name} ${withThousands(value)}`]))
+    .join(" ");
 }
 
 /** Returns `10,000/min`, `10,000/month Europe/Berlin` or `20 concurrent`. */

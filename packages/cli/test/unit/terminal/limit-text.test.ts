@@ -26,10 +26,16 @@ test.each([
   expect(limitText(Limit.parse(text))).toBe(expected);
 });
 
-test("a limit with windows says that it has them", () => {
-  const windows = [{ when: "9-18", timeZone: "Europe/Berlin", scale: 0.5 }];
-  const limit = Limit.parse("rpm:100 soft").withSchedule(windows);
-  expect(limitText(limit)).toBe("rpm: 100/min, other numbers in 1 window (Europe/Berlin), soft");
+test("a limit with windows says which numbers it has in each", () => {
+  const zone = { timeZone: "Europe/Berlin" };
+  const limit = Limit.parse("rpm:100 soft").withSchedule([
+    { when: "9-18", scale: 0.5, ...zone },
+    { when: "sat,sun", limit: "rpm:5000", ...zone },
+  ]);
+  expect(limitText(limit)).toBe(
+    "rpm: 100/min, by the clock of Europe/Berlin x 0.5 in * 9-17 * * * " +
+      "and capacity 5,000 refill 5,000 period 60 in * * * * 6,7, soft",
+  );
 });
 
 test.each([
