@@ -101,6 +101,19 @@ describeUnless(first === undefined && "no local DynamoDB runs")("policies", () =
     const own = { entityId: "guest", resource, limits: ["calls:5"], consume: { calls: 1 } };
     await (await limiter.acquire(own)).commit();
     expect(await limiter.available({ entityId: "child", resource })).toEqual({ rpm: 99, tpm: 990 });
+    await holds(limiter, resource);
+  }
+
+  /** Holds a slot, and looks whether the process that holds another one is alive. */
+  async function holds(limiter: RateLimiter, resource: string): Promise<void> {
+    const limits = ["parallel:1 concurrent"];
+    const request = { entityId: "guest", resource: `${resource}-slots`, limits };
+    const held = await limiter.acquire({ ...request, consume: { parallel: 1 } });
+    const other = await enter(limiter.repository.namespaceName);
+    const refused = { ...request, consume: { parallel: 1 }, onUnavailable: "block" } as const;
+    expect((await other.tryAcquire(refused)).granted).toBe(false);
+    await other.close();
+    await held.commit();
   }
 
   async function reads({ repository }: RateLimiter): Promise<void> {

@@ -19,8 +19,10 @@ export async function openTable(location: TableLocation, options: DynamoOptions)
   const { table } = location;
   // A clock that was passed in is an argument, not a machine's clock: it is never corrected.
   const clock = options.clock === undefined ? serverClock(shared.clock, store) : shared.clock;
+  const records = new HolderRecords(store);
   const holder = new SlotHolder({
-    records: new HolderRecords(store),
+    // A role that acquires deletes nothing: the record of a process that has ended expires.
+    records: { write: (...call) => records.write(...call), remove: async () => {} },
     clock,
     timer: options.timer ?? systemTimer,
     random: options.random ?? systemRandom,
