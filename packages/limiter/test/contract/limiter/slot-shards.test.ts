@@ -1,6 +1,8 @@
 /** Slots of a bucket in several shards, and slots whose writes are lost on the way. */
 
 import type { Lease } from "@zae-limiter/limiter/acquire/lease/lease.ts";
+import type { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
+import type { Random } from "@zae-limiter/limiter/base/random.ts";
 import { bucketKey } from "@zae-limiter/limiter/records/keys.ts";
 import { halveShards } from "@zae-limiter/test-support/force-merge.ts";
 import { splitInto, splitShard } from "@zae-limiter/test-support/force-split.ts";
@@ -13,6 +15,50 @@ import { describeItemStores, type LimiterStore, type Subject } from "./limiter-s
 const CALL = { entityId: "hot", resource: "api" };
 const ONE = { ...CALL, consume: { parallel: 1, rpm: 1 } };
 const SHARDS_MAX = 8;
+const SLOTS = 9;
+
+/** Calls of several processes that hold slots for a while. */
+class Calls {
+  readonly #limiters: readonly RateLimiter[];
+  readonly #random: Random;
+  readonly #leases: Lease[] = [];
+
+  constructor(limiters: readonly RateLimiter[], random: Random) {
+    this.#limiters = limiters;
+    this.#random = random;
+  }
+
+  get held(): number {
+    return this.#leases.reduce((sum, { consumed }) => sum + (consumed["parallel"] ?? 0), 0);
+  }
+
+  /** Begins a call, or ends one. */
+  act(): Promise<void> {
+    return this.#random() < 0.55 ? this.#begin() : this.#end();
+  }
+
+  async end(): Promise<void> {
+    for (const lease of this.#leases) await lease.commit();
+  }
+
+  async #begin(): Promise<void> {
+    const limiter = this.#oneOf(this.#limiters);
+    const consume = { parallel: 1 + Math.floor(this.#random() * 3), rpm: 1 };
+    const decision = await limiter?.tryAcquire({ ...CALL, consume });
+    if (decision?.granted === true) this.#leases.push(decision.lease);
+  }
+
+  async #end(): Promise<void> {
+    const lease = this.#oneOf(this.#leases);
+    if (lease === undefined) return;
+    this.#leases.splice(this.#leases.indexOf(lease), 1);
+    await (this.#random() < 0.5 ? lease.commit() : lease.rollback());
+  }
+
+  #oneOf<T>(all: readonly T[]): T | undefined {
+    return all[Math.floor(this.#random() * all.length)];
+  }
+}
 
 describeItemStores("slots in shards", (store) => {
   async function opened(slots: number, options: Parameters<LimiterStore["open"]>[0] = {}) {
@@ -71,42 +117,33 @@ describeItemStores("slots in shards", (store) => {
     expect(await free(subject)).toEqual([4]);
   });
 
-  it("no slot is made or lost while shards are split and merged under leases", async () => {
-    for (const seed of store.real ? [1] : [1, 2, 3, 4, 5]) {
-      const random = lehmer(seed);
-      const slots = 9;
-      const subject = await opened(slots);
+  it.each(store.real ? [1] : [1, 2, 3, 4, 5])(
+    "no slot is made or lost while shards are split and merged under leases (seed %i)",
+    async (seed) => {
+      const subject = await opened(SLOTS);
       const { items, target, time } = subject;
+      const random = lehmer(seed);
       const others = [await store.another(subject), await store.another(subject)];
       const limiters = [subject, ...others].map(({ limiter }) => limiter);
-      const leases: Lease[] = [];
+      const calls = new Calls(limiters, random);
       let [splits, merges] = [0, 0];
       for (let step = 0; step < (store.real ? 60 : 250); step += 1) {
         time.advance(700);
         const part = random();
-        const limiter = limiters[Math.floor(random() * limiters.length)] ?? subject.limiter;
-        const count = Number((await store.item(subject, "hot", "api"))?.["shard_count"]);
-        if (part < 0.1 && count < 4) {
-          if (await splitShard(items, target, 0, time.nowMs)) splits += 1;
-        } else if (part < 0.2) {
-          if (await halveShards(items, target, time.nowMs, random)) merges += 1;
-        } else if (part < 0.65) {
-          const parallel = 1 + Math.floor(random() * 3);
-          const decision = await limiter.tryAcquire({ ...CALL, consume: { parallel, rpm: 1 } });
-          if (decision.granted) leases.push(decision.lease);
-        } else {
-          const [lease] = leases.splice(Math.floor(random() * leases.length), 1);
-          if (lease !== undefined) await (random() < 0.5 ? lease.commit() : lease.rollback());
+        if (part >= 0.2) await calls.act();
+        else if (part >= 0.1)
+          merges += Number(await halveShards(items, target, time.nowMs, random));
+        else if ((await free(subject)).length < 4) {
+          splits += Number(await splitShard(items, target, 0, time.nowMs));
         }
-        const held = leases.reduce((sum, { consumed }) => sum + (consumed["parallel"] ?? 0), 0);
-        expect(held).toBeLessThanOrEqual(slots);
+        expect(calls.held).toBeLessThanOrEqual(SLOTS);
       }
-      for (const lease of leases) await lease.commit();
+      await calls.end();
       const left = (await free(subject)).map(Number).reduce((sum, each) => sum + each, 0);
-      expect(left).toBe(slots);
+      expect(left).toBe(SLOTS);
       expect(Math.min(splits, merges)).toBeGreaterThan(0);
-    }
-  });
+    },
+  );
 
   it("a slot whose grant or release was lost comes back, once", async () => {
     const faults = new Faults();
