@@ -104,7 +104,7 @@ describeUnless(first === undefined && "no local DynamoDB runs")("policies", () =
     await holds(limiter, resource);
   }
 
-  /** Holds a slot, and looks whether the process that holds another one is alive. */
+  /** Holds a slot, and reads the record of the process that holds the only one. */
   async function holds(limiter: RateLimiter, resource: string): Promise<void> {
     const limits = ["parallel:1 concurrent"];
     const request = { entityId: "guest", resource: `${resource}-slots`, limits };

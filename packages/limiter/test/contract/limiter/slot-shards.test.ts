@@ -71,7 +71,7 @@ describeItemStores("slots in shards", (store) => {
     return { ...subject, items, target };
   }
 
-  /** What each shard has free. */
+  /** Returns how many slots each shard has free. */
   async function free({ repo }: Subject): Promise<unknown[]> {
     const keys = Array.from({ length: SHARDS_MAX }, (_, shard) =>
       bucketKey(repo.namespaceId, CALL.entityId, CALL.resource, shard),
