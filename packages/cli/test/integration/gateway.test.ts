@@ -5,6 +5,7 @@ import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createKey } from "@zae-limiter/gateway/keys.ts";
+import { TOTAL } from "@zae-limiter/limiter/domain/names.ts";
 import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { Binary, collect } from "@zae-limiter/test-support/binary.ts";
 import { chatEvents, sse } from "@zae-limiter/test-support/llm/shapes.ts";
@@ -159,4 +160,40 @@ test("a file of upstreams that cannot be used is refused with its lines", async 
       `${config}:2:5: upstreams[0].url: expected a URL like https://api.openai.com/v1, ` +
       `got "nonsense"\nzae-limiter: ${config} has 1 problem; the gateway did not start\n`,
   });
+});
+
+test("tags and webhooks of the file count calls, and get the alerts of their budget", async () => {
+  const { key } = await createKey(repository, "team-a", undefined);
+  const usage = { prompt_tokens: 20, completion_tokens: 10 };
+  const budget = ["usd:$0.0002/month UTC alerts 50"];
+  await repository.limits.setEntity("team-a", budget, { resource: TOTAL });
+  const posted = new Promise<string>((resolve) => {
+    upstream.replyWith(async (request, response) => {
+      if (request.path !== "/hook") return json({ usage })(request, response);
+      resolve(JSON.stringify(request.body));
+      response.end("{}");
+    });
+  });
+  const config = join(folder, "upstreams.yaml");
+  writeFileSync(
+    config,
+    `upstreams: [{ url: "${upstream.url}/v1", models: ["*"] }]
+tags: [research]
+webhooks: [{ name: chat, url: "${upstream.url}/hook", format: slack, allow_private: true }]
+`,
+  );
+  const args = ["gateway", "--config", config, "--port", "0", "--json"];
+  const child = binary.start(args, { env });
+  const ended = collect(child);
+  const [line] = (await once(child.stdout as NonNullable<typeof child.stdout>, "data")) as [string];
+  const { url } = JSON.parse(line) as { url: string };
+  const headers = { authorization: `Bearer ${key}`, "x-zael-tag": "research" };
+  const body = JSON.stringify({ model: "gpt-4o", messages, max_tokens: 5 });
+  const answer = await fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body });
+  expect(answer.status).toBe(200);
+  expect(await posted).toContain("50 % of usd of team-a is used");
+  child.kill("SIGTERM");
+  await ended;
+  const { out } = await binary.run(["usage", "report", "--by", "tag,model"], { env });
+  expect(out).toMatch(/research +gpt-4o .*\$0\.00015/);
 });
