@@ -34,7 +34,7 @@ describeRedis("decisions", (url) => {
     }
   });
 
-  it("a bucket with two limits takes at most 250 bytes of the server's memory", async () => {
+  it("the row of a bucket with two limits takes at most 250 bytes of the server's memory", async () => {
     const key = { PK: "0123456789a/ROW#key-1", SK: "#ROW#gpt-4" };
     const two = <Value>(value: Value) => [value, value];
     const row = {
