@@ -20,7 +20,7 @@ const DEEDS: readonly Deed[] = [
 export function slots(drawn: Parameters, random: Random): Partial<Parameters> {
   const { limits, faults, minutes } = drawn;
   const share = () => pick(random, [0.01, 0.05, 0.12]);
-  const [lostResponses, lostRequests] = [share(), share()];
+  const [lostResponses, lostRequests, lateRequests] = [share(), share(), share()];
   const isLossy = random() < 0.7;
   return {
     processes: pick(random, [2, 3, 4, 6]),
@@ -37,7 +37,7 @@ export function slots(drawn: Parameters, random: Random): Partial<Parameters> {
     adjustMax: 3,
     callsPerSecond: Math.min(pick(random, [5, 15, 30]), 600 / (minutes * 60)),
     deeds: DEEDS,
-    thinkMs: pick(random, [100, 1000, 4000]),
+    thinkMs: pick(random, [100, 1000, 4000, 25_000]),
     silenceMs: 0,
     crashesPerMinute: pick(random, [0, 0, 5, 20]),
     cutsPerMinute: pick(random, [0, 0, 5, 20]),
@@ -46,6 +46,9 @@ export function slots(drawn: Parameters, random: Random): Partial<Parameters> {
     deletions: false,
     reshards: random() < 0.3,
     judgesRefusals: false,
-    faults: { ...mildFaults(faults), ...(isLossy ? { lostResponses, lostRequests } : {}) },
+    faults: {
+      ...mildFaults(faults),
+      ...(isLossy ? { lostResponses, lostRequests, lateRequests } : {}),
+    },
   };
 }

@@ -12,6 +12,7 @@ import type { WorldName } from "@zae-limiter/simulator/simulation/worlds.ts";
 import type { Change } from "./bundle.ts";
 import { OPERATOR_MUTANTS } from "./operator-mutants.ts";
 import { QUOTA_MUTANTS } from "./quota-mutants.ts";
+import { SLOT_MUTANTS } from "./slot-mutants.ts";
 
 export interface Mutant {
   readonly name: string;
@@ -436,6 +437,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...BLOCKS,
   ...OPERATOR_MUTANTS,
   ...QUOTA_MUTANTS,
+  ...SLOT_MUTANTS,
 ];
 
 /** Changes that no world can catch, because they do no harm: why. */

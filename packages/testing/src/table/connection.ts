@@ -49,6 +49,8 @@ interface Pending<T> {
 /** As in the adapter: half of the time for one attempt, and no attempt in the last moments. */
 const ATTEMPT_MS_MIN = 250;
 const LAST_ATTEMPT_MS_MIN = 100;
+/** A request is late by up to this many times of what its client waits. */
+const LATE_MOST = 3;
 
 export class Connection {
   readonly #options: ConnectionOptions;
@@ -96,6 +98,12 @@ export class Connection {
     usage.calls += 1;
     if (pending.options.repetition === "read") usage.reads += 1;
     if (this.isCut || happens(faults.lostRequests, random)) {
+      this.#timeOut(pending, attemptEndsMs);
+      return;
+    }
+    if (happens(faults.lateRequests, random)) {
+      const lateMs = (attemptEndsMs - time.nowMs) * (1 + LATE_MOST * random());
+      time.after(lateMs, () => void pending.serve(pending.call));
       this.#timeOut(pending, attemptEndsMs);
       return;
     }

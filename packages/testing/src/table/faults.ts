@@ -6,6 +6,8 @@ export interface Faults {
   readonly lostResponses?: number;
   /** The request never arrives; to the client this is the same as a lost answer. */
   readonly lostRequests?: number;
+  /** The request arrives once its client has stopped waiting for it. */
+  readonly lateRequests?: number;
   /** Answered with status 500, half of the time after it was done. */
   readonly serverErrors?: number;
   /** The connection is never made: certainly nothing was written. */
@@ -25,6 +27,7 @@ export interface Faults {
 export const FAULT_NAMES = [
   "lostResponses",
   "lostRequests",
+  "lateRequests",
   "serverErrors",
   "refusedConnections",
   "throttledTable",
