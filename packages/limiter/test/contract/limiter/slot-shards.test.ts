@@ -145,6 +145,34 @@ describeItemStores("slots in shards", (store) => {
     },
   );
 
+  it.each(store.real ? [1] : [1, 2, 3])(
+    "no slot is made or lost while answers are lost and shards change (seed %i)",
+    async (seed) => {
+      const faults = new Faults();
+      const subject = await opened(SLOTS, { faults, timeoutMs: 1500 });
+      const { items, target, time } = subject;
+      const random = lehmer(100 + seed);
+      const options = { faults, timeoutMs: 1500 };
+      const others = [await store.another(subject, options), await store.another(subject, options)];
+      const limiters = [subject, ...others].map(({ limiter }) => limiter);
+      const calls = new Calls(limiters, random);
+      const isHot = isBucketOf("hot", "update", "transact", "get");
+      faults.rule = (request) => (isHot(request) && random() < 0.1 ? "lost" : undefined);
+      for (let step = 0; step < (store.real ? 40 : 200); step += 1) {
+        time.advance(700);
+        await calls.act().catch(() => {});
+        const splits = random() < 0.1 && (await free(subject)).length < 4;
+        if (splits) await splitShard(items, target, 0, time.nowMs);
+        if (random() < 0.1) await halveShards(items, target, time.nowMs, random);
+        expect(calls.held).toBeLessThanOrEqual(SLOTS);
+      }
+      faults.rule = () => undefined;
+      await calls.end();
+      const sum = async () => (await free(subject)).map(Number).reduce((all, one) => all + one, 0);
+      await expect.poll(sum, { timeout: 30_000 }).toBe(SLOTS);
+    },
+  );
+
   it("a slot whose grant or release was lost comes back, once", async () => {
     const faults = new Faults();
     const subject = await opened(2, { faults, timeoutMs: 1500 });
