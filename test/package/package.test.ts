@@ -321,6 +321,30 @@ describe("AWS code", () => {
     expect(ran).toMatchObject(SILENT_SUCCESS);
     expect(Number(ran.out)).toBeGreaterThan((await readdir(chunks)).length - 5);
   });
+
+  test("chunks have every name that others take from them later", async () => {
+    const chunks = join(installed.project, "node_modules", "zae-limiter", "dist", "chunks");
+    const ran = await installed.script(
+      "late-names.mjs",
+      `process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED = "true";
+       import { readFileSync, readdirSync } from "node:fs";
+       const folder = ${JSON.stringify(`${chunks}/`)};
+       const late = /\\{([^{}]*)\\} = await import\\("(\\.\\/[^"]+)"\\)/g;
+       let count = 0;
+       for (const name of readdirSync(folder)) {
+         for (const [, names, chunk] of readFileSync(folder + name, "utf8").matchAll(late)) {
+           const module = await import(folder + chunk);
+           for (const each of names.split(",").map((part) => part.split(":")[0].trim())) {
+             if (!each.startsWith("...") && !(each in module)) console.error(name, chunk, each);
+             count += 1;
+           }
+         }
+       }
+       console.log(count);`,
+    );
+    expect(ran).toMatchObject(SILENT_SUCCESS);
+    expect(Number(ran.out)).toBeGreaterThan(50);
+  });
 });
 
 describeEngines("a table", ({ endpoint }) => {
@@ -521,6 +545,15 @@ describe("the binary", () => {
     const ran = await installed.npmRun("demo");
     expect(ran).toMatchObject({ code: 0, err: "building…\n" });
     expect(ran.out).toContain("zae-limiter --help");
+  });
+
+  test("the binary prints prices and templates as YAML and JSON", async () => {
+    const prices = await cli("prices", "export", "--url", "sqlite:no-prices.db");
+    expect(prices).toMatchObject({ code: 0, out: "prices: []\n" });
+    await writeFile(join(installed.project, "limits.yaml"), "namespace: a\nsystem: [rpm:5]\n");
+    const template = await cli("limits", "cfn-template", "-f", "limits.yaml", "--json");
+    expect(template).toMatchObject({ code: 0, err: "" });
+    expect(JSON.parse(template.out)).toHaveProperty("Resources");
   });
 
   test("the binary refuses an unknown command in one line, with the exit code 2", async () => {

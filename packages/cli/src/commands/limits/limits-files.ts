@@ -98,7 +98,7 @@ export const cfnTemplate = leaf<FileOptions & { name?: string; full?: boolean }>
     const stack = stackNameOf(options.name, terminal.env);
     const manifest = await manifestOf(call);
     const { cfnTemplate } = await import("@zae-limiter/limiter/manifest/cfn.ts");
-    const { parse } = await import("yaml");
+    const { parse } = await import("../../terminal/yaml.ts");
     const text = cfnTemplate(manifest, stack, { full: options.full === true });
     return {
       json: () => parse(text, { stringKeys: true }) as JsonValue,

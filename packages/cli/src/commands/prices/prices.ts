@@ -188,7 +188,7 @@ const exported = leaf({
     return {
       json: () => ({ prices: entries.map(entryJson) }),
       text: async () => {
-        const { stringify } = await import("yaml");
+        const { stringify } = await import("../../terminal/yaml.ts");
         return stringify({ prices: entries }).trimEnd();
       },
     };
