@@ -550,7 +550,10 @@ describe("the binary", () => {
   test("the binary prints prices and templates as YAML and JSON", async () => {
     const prices = await cli("prices", "export", "--url", "sqlite:no-prices.db");
     expect(prices).toMatchObject({ code: 0, out: "prices: []\n" });
-    await writeFile(join(installed.project, "limits.yaml"), "namespace: a\nsystem: [rpm:5]\n");
+    await writeFile(
+      join(installed.project, "limits.yaml"),
+      "namespace: a\nsystem: { limits: [rpm:5] }\n",
+    );
     const template = await cli("limits", "cfn-template", "-f", "limits.yaml", "--json");
     expect(template).toMatchObject({ code: 0, err: "" });
     expect(JSON.parse(template.out)).toHaveProperty("Resources");
