@@ -129,8 +129,19 @@ function holdingOf(
   endsMs: PeriodEnds | undefined,
 ): Holding {
   const pendingMilli = zeros(heldMilli.length);
-  const milli = { heldMilli, pendingMilli, unsureMilli: [] };
-  return { part, entityId, resource, shard, config, ...milli, endsMs, entry };
+  const unsureMilli: number[] = [];
+  return {
+    part,
+    entityId,
+    resource,
+    shard,
+    config,
+    heldMilli,
+    pendingMilli,
+    unsureMilli,
+    endsMs,
+    entry,
+  };
 }
 
 /** Whether a limit is of slots, which are held and not used up. */
@@ -310,16 +321,37 @@ export function copyOf(holding: Holding): Holding {
   const { part, entityId, resource, shard, config, endsMs, entry } = holding;
   const heldMilli = [...holding.heldMilli];
   const pendingMilli = [...holding.pendingMilli];
-  const milli = { heldMilli, pendingMilli, unsureMilli: [...holding.unsureMilli] };
-  return { part, entityId, resource, shard, config, ...milli, endsMs, entry };
+  const unsureMilli = [...holding.unsureMilli];
+  return {
+    part,
+    entityId,
+    resource,
+    shard,
+    config,
+    heldMilli,
+    pendingMilli,
+    unsureMilli,
+    endsMs,
+    entry,
+  };
 }
 
 /** Returns the holding with other amounts in place of the written ones. */
 export function heldAs(holding: Holding, heldMilli: number[]): Holding {
   const { part, entityId, resource, shard, config, endsMs, entry } = holding;
   const { pendingMilli, unsureMilli } = holding;
-  const milli = { heldMilli, pendingMilli, unsureMilli };
-  return { part, entityId, resource, shard, config, ...milli, endsMs, entry };
+  return {
+    part,
+    entityId,
+    resource,
+    shard,
+    config,
+    heldMilli,
+    pendingMilli,
+    unsureMilli,
+    endsMs,
+    entry,
+  };
 }
 
 /** Returns the change of the shard that the holding is of. */

@@ -91,6 +91,7 @@ export class LeaseHoldings {
 
   /** Makes slots that are held pending, to be given back; returns how many they are. */
   #freeSlots(): number {
+    if (this.#slotsFromMs === undefined) return 0;
     let freedMilli = 0;
     for (const holding of this.all) {
       slotsMilli(holding)?.forEach((delta, at) => {
@@ -207,10 +208,11 @@ export class LeaseHoldings {
 
   /** Reports slots that are given back now, and how long they were held. */
   #reportSlots(holdings: readonly Holding[], slotsOf: (each: Holding, at: number) => number): void {
+    const fromMs = this.#slotsFromMs;
+    if (fromMs === undefined) return;
     const freed = holdings.filter((each) => each.heldMilli.some((_, at) => slotsOf(each, at) > 0));
     if (freed.length === 0) return;
-    const fromMs = this.#slotsFromMs;
-    if (fromMs !== undefined) for (const holding of freed) this.#host.held(holding, fromMs);
+    for (const holding of freed) this.#host.held(holding, fromMs);
     if (!this.#host.hasListeners) return;
     const { amounts, ...facts } = this.#facts(freed, slotsOf);
     const slots = Object.entries(amounts).filter(([, amount]) => amount > 0);
@@ -224,9 +226,10 @@ export class LeaseHoldings {
   }
 
   #reportAdjusted(deltas: readonly Holding[]): void {
+    if (!this.#host.hasListeners) return;
     const isUsed = (delta: Holding) =>
       delta.heldMilli.some((_, at) => usedUpMilli(delta, at) !== 0);
-    if (!this.#host.hasListeners || !deltas.some(isUsed)) return;
+    if (!deltas.some(isUsed)) return;
     this.#host.emit({ type: "adjusted", ...this.#facts(deltas) });
   }
 

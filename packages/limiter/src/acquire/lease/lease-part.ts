@@ -139,7 +139,10 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
   }
 
   #areSlots(name: string): boolean {
-    return this.#holdings().some((holding) => areSlots(holding, limitAt(holding, name)));
+    for (const holding of this.#holdings()) {
+      if (areSlots(holding, limitAt(holding, name))) return true;
+    }
+    return false;
   }
 
   /** Refuses to correct slots: a lease holds them or has given them back. */
