@@ -35,8 +35,8 @@ const ARITHMETIC: readonly Mutant[] = [
     changes: [
       {
         file: `${BUCKETS}/plan/seen-bucket.ts`,
-        from: "accrued(share, nowMs - bucket.refilledAtMs, 0)",
-        to: "accrued(share, Math.floor((nowMs - bucket.refilledAtMs) * 1.02), 0)",
+        from: "accrued(share, nowMs - sinceMs, 0)",
+        to: "accrued(share, Math.floor((nowMs - sinceMs) * 1.02), 0)",
       },
     ],
     world: "any",
@@ -178,8 +178,8 @@ const EXPIRY: readonly Mutant[] = [
     changes: [
       {
         file: "packages/limiter/src/buckets/bucket-ttl.ts",
-        from: "const missing = rate.capacityMilli - Math.min(0, balanceMilli);",
-        to: "const missing = rate.capacityMilli + 0 * balanceMilli;",
+        from: "const missing = each.capacityMilli - Math.min(0, balanceMilli);",
+        to: "const missing = each.capacityMilli + 0 * balanceMilli;",
       },
     ],
     world: "expiring",
@@ -193,8 +193,8 @@ const EXPIRY: readonly Mutant[] = [
     changes: [
       {
         file: "packages/limiter/src/buckets/bucket-ttl.ts",
-        from: "const missing = rate.capacityMilli - Math.min(0, balanceMilli);",
-        to: "const missing = rate.capacityMilli + 0 * balanceMilli;",
+        from: "const missing = each.capacityMilli - Math.min(0, balanceMilli);",
+        to: "const missing = each.capacityMilli + 0 * balanceMilli;",
       },
       {
         file: "packages/limiter/src/buckets/bucket-ttl.ts",
