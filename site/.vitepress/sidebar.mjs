@@ -19,6 +19,7 @@ const GUIDE = [
     page("Hierarchy", "guide/hierarchy"),
     page("A limit per team", "guide/per-team"),
     page("Budgets in money", "guide/budgets"),
+    page("Prices of models", "guide/prices"),
     page("Alerts", "guide/alerts"),
     page("Namespaces", "guide/namespaces"),
   ]),
