@@ -29,6 +29,7 @@ import {
   valueAt,
 } from "@zae-limiter/limiter/storage/item.ts";
 import { type Milli, minus } from "./milli.ts";
+import { type SlotsSeen, slotsAround } from "./slot-peaks.ts";
 import type { StreamChange } from "./stream-change.ts";
 
 export interface Consumption {
@@ -43,6 +44,8 @@ export interface Consumption {
   readonly events: number;
   /** Soft limits that it consumed into debt. */
   readonly overdrawn: readonly string[];
+  /** Slots that were held before it or after it. */
+  readonly slots: readonly SlotsSeen[];
 }
 
 const PREFIX = "b_";
@@ -70,7 +73,9 @@ export function consumptionOf(change: StreamChange): Consumption | undefined {
   const rising = amountsMilli.filter(([, milli]) => milli > 0).map(([name]) => name);
   const isAcquire = totalAt(after, ACQUIRES) > totalAt(before, ACQUIRES);
   const overdrawn = overdrawnBy({ before, after, atMs, isAcquire }, rising);
-  return { id, order, atMs, baseMs: numberAt(after, "rf") ?? 0, amountsMilli, events, overdrawn };
+  const baseMs = numberAt(after, "rf") ?? 0;
+  const slots = slotsAround(before, after);
+  return { id, order, atMs, baseMs, amountsMilli, events, overdrawn, slots };
 }
 
 /** Whether a merge or a copy has brought totals along that were consumed elsewhere. */

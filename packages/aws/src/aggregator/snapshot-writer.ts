@@ -4,7 +4,6 @@ import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 import { RateLimiterUnavailable } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import {
   markAttribute,
-  type UsageAddition,
   usageChange,
   usageKey,
 } from "@zae-limiter/limiter/records/usage/usage-item.ts";
@@ -18,6 +17,7 @@ import type {
 import type { Consumption } from "./consumption.ts";
 import { dividedAt } from "./deletions.ts";
 import { type Milli, plus } from "./milli.ts";
+import { PeakChange } from "./slot-peaks.ts";
 import type { ShardTally, SnapshotTally } from "./usage-fold.ts";
 
 const ATTEMPTS_MAX = 5;
@@ -73,11 +73,12 @@ export class SnapshotWriter {
 
   /**
    * Counts a tally; false when all of it was counted before. A write with unknown outcome is
-   * repeated: had it happened, the mark would say so.
+   * repeated: had it happened, the mark would say so. Peaks of slots are read first: most batches
+   * do not raise them, and a read costs less than a write that is refused.
    */
   async #count(tally: SnapshotTally): Promise<boolean> {
     const { store, retentionDays } = this.#options;
-    let stored: Item | undefined;
+    let stored = hasSlots(tally) ? await this.#read(tally) : undefined;
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
       const write = planSnapshot(tally, stored, retentionDays);
       if (write === undefined) return false;
@@ -89,11 +90,15 @@ export class SnapshotWriter {
     throw new RateLimiterUnavailable(BUSY, BUSY_DETAILS);
   }
 
-  /** Repeats a write that is harmless to repeat, while the store does not answer. */
-  async #repeated<T>(write: () => Promise<T>): Promise<T> {
+  #read({ subject, type, startMs }: SnapshotTally): Promise<Item | undefined> {
+    return this.#repeated(() => this.#options.store.get(usageKey(subject, type, startMs)));
+  }
+
+  /** Repeats what is harmless to repeat, while the store does not answer. */
+  async #repeated<T>(call: () => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await write();
+        return await call();
       } catch (error) {
         if (!(error instanceof RateLimiterUnavailable) || attempt >= ATTEMPTS_MAX) throw error;
         await this.#options.timer.sleep(PAUSE_MS * 2 ** attempt);
@@ -119,6 +124,7 @@ interface SnapshotWrite {
  * write adds the changes behind the marks and moves the marks, under the condition that they are as
  * it read them. Changes of one item come in order, so a change that is not behind the mark is
  * counted already, however often it is delivered, in whatever batches, by however many readers.
+ * Peaks of slots are set, where they are higher, on condition that they are as they were read.
  */
 export function planSnapshot(
   tally: SnapshotTally,
@@ -127,6 +133,7 @@ export function planSnapshot(
 ): SnapshotWrite | undefined {
   const { subject, type, startMs } = tally;
   const sum = new TallySum();
+  const peaks = new PeakChange(stored);
   const marks: Record<string, string> = {};
   const condition: Test[] = [];
   for (const part of tally.shards) {
@@ -134,17 +141,26 @@ export function planSnapshot(
     const entries = uncounted(part, textAt(stored, name));
     const [first] = entries;
     if (first === undefined) continue;
-    for (const entry of entries) sum.add(entry);
+    for (const entry of entries) {
+      sum.add(entry);
+      peaks.add(part.shard, entry.slots);
+    }
     marks[name] = (entries.at(-1) as Consumption).order;
     condition.push({ is: "<", name, value: first.order, orAbsent: true });
   }
   if (condition.length === 0) return undefined;
-  const change = usageChange(subject, type, startMs, sum, retentionDays);
+  const { amountsMilli, events, overdrawn } = sum;
+  const addition = { amountsMilli, events, overdrawn, peaks: peaks.higher };
+  const change = usageChange(subject, type, startMs, addition, retentionDays);
   return {
     key: usageKey(subject, type, startMs),
-    change: { ...change, set: { ...change.set, ...marks } },
-    condition,
+    change: { ...change, set: { ...change.set, ...marks, ...peaks.attributes } },
+    condition: [...condition, ...peaks.condition],
   };
+}
+
+function hasSlots({ shards }: SnapshotTally): boolean {
+  return shards.some(({ entries }) => entries.some(({ slots }) => slots.length > 0));
 }
 
 function uncounted({ entries }: ShardTally, mark: string | undefined): readonly Consumption[] {
@@ -152,7 +168,7 @@ function uncounted({ entries }: ShardTally, mark: string | undefined): readonly 
 }
 
 /** Sums the consumption that a write adds to a snapshot. */
-class TallySum implements UsageAddition {
+class TallySum {
   readonly amountsMilli = new Map<string, Milli>();
   readonly overdrawn = new Map<string, number>();
   events = 0;

@@ -38,7 +38,10 @@ export interface LimiterContractOptions {
   readonly remote?: boolean;
   /** Whether leases can hold slots on the store; their tests are skipped where they cannot. */
   readonly slots?: boolean;
-  /** Whether an aggregator counts usage, from the changes of the store: the suite runs none. */
+  /**
+   * Whether usage is counted by an aggregator, from the changes of the store, and none runs here:
+   * `usage-peaks.test.ts` of the room `aws` runs the cases with one.
+   */
   readonly aggregated?: boolean;
 }
 

@@ -131,7 +131,7 @@ export function usageChange(
   for (const [name, count] of overdrawn) add[counterAttribute(name) + OVERDRAWN_SUFFIX] = count;
   add[EVENTS] = events;
   const highest: Record<string, string> = {};
-  for (const [name, peak] of peaks) highest[counterAttribute(name) + PEAK_SUFFIX] = String(peak);
+  for (const [name, peak] of peaks) highest[peakAttribute(name)] = String(peak);
   return {
     set: {
       entity_id: entityId,
@@ -151,6 +151,11 @@ export function usageChange(
 /** Returns the attribute in which a snapshot keeps how far it has counted one shard of a bucket. */
 export function markAttribute(shard: number): string {
   return `${MARK}${shard}`;
+}
+
+/** Returns the attribute in which a snapshot keeps the most slots of a limit that were held. */
+export function peakAttribute(limitName: string): string {
+  return counterAttribute(limitName) + PEAK_SUFFIX;
 }
 
 function counterAttribute(limitName: string): string {

@@ -80,7 +80,7 @@ export function slotsHeldContract(store: StoreUnderTest): void {
     }
   });
 
-  const counted = store.aggregated ? "an aggregator counts usage" : undefined;
+  const counted = store.aggregated ? "no aggregator runs here" : undefined;
   testUnless(store.slots ? counted : SLOTLESS)(
     "usage has the most slots that were held at once in a window",
     async () => {
@@ -110,8 +110,9 @@ export function slotsHeldContract(store: StoreUnderTest): void {
         [7, { rpm: 3 }],
       ]);
       expect(Math.max(...(await peaks("daily")).map(([peak = 0]) => peak))).toBe(7);
-      const [bucket] = await repo.buckets.list("key-1");
-      expect(bucket?.limitName === "parallel" && bucket.totalConsumed).toBe(0);
+      const buckets = await repo.buckets.list("key-1");
+      const slots = buckets.find(({ limitName }) => limitName === "parallel");
+      expect(slots?.totalConsumed).toBe(0);
     },
   );
 
