@@ -15,6 +15,7 @@ import { checkLimits, isCheckedList, type Limit, type LimitInput } from "../doma
 import { checkCallResource, checkEntityId, checkResource, TOTAL } from "../domain/names.ts";
 import { FLAG } from "../domain/options.ts";
 import { bucketId } from "../records/keys.ts";
+import { AMOUNTS_FOR } from "./internal-names.ts";
 import { checkOnError, type OnError } from "./on-error.ts";
 
 /**
@@ -93,6 +94,14 @@ export interface AlsoRequest<Names extends string = string> {
   readonly limits?: readonly LimitInput[] | undefined;
 }
 
+/** Returns amounts by the names of the limits that apply; `undefined`: those of the request. */
+export type AmountsFor = (limitNames: ReadonlySet<string>) => Promise<AmountsByName | undefined>;
+
+/** A request of an edge, whose amounts may depend on the limits. */
+export interface EdgeRequest extends AcquireRequest {
+  readonly [AMOUNTS_FOR]?: AmountsFor | undefined;
+}
+
 const ALSO_MAX = 15;
 const TARGET_FIELDS = ["entityId", "resource", "limits", "totals"] as const;
 const REQUEST_FIELDS = [
@@ -135,6 +144,7 @@ export interface CheckedRequest {
   readonly entityId: string;
   readonly resource: string;
   readonly amounts: AmountsByName;
+  readonly amountsFor: AmountsFor | undefined;
   /** Other parts of the same call; none for most. */
   readonly also: readonly CheckedAlso[];
   readonly limits: readonly Limit[] | undefined;
@@ -154,7 +164,7 @@ export interface CheckedRequest {
  */
 export function isPlain(request: AcquireRequest): boolean {
   if (!isLiteral(request) || typeof request.entityId !== "string") return false;
-  if (request.resource === TOTAL) return false;
+  if (request.resource === TOTAL || (request as EdgeRequest)[AMOUNTS_FOR]) return false;
   for (const name in request) {
     if (name === "entityId" || name === "resource" || name === "consume") continue;
     if (!isPlainOption(name as keyof AcquireRequest, request)) return false;
@@ -196,6 +206,7 @@ export function checkAcquireRequest(request: AcquireRequest, totals: boolean): C
     resource,
     limits,
     amounts: checkAmounts("consume", request.consume, 0),
+    amountsFor: (request as EdgeRequest)[AMOUNTS_FOR],
     also: checkAlso(request),
     totals: target.totals,
     onUnavailable: onUnavailable === undefined ? undefined : checkOnUnavailable(onUnavailable),

@@ -189,6 +189,7 @@ export class Acquirer implements LeaseHost {
     target: ConsumeTarget,
     deadline: Deadline = this.deadline(),
   ): Refused | Promise<Granted | Refused> {
+    if (target.amountsFor !== undefined) return this.#consumeInRounds(target, deadline, undefined);
     const legs = this.#legs.now(target);
     if (isMissing(legs)) return this.#consumeInRounds(target, deadline, undefined);
     const round = this.#begin(target, legs, deadline);

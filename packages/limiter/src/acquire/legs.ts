@@ -16,6 +16,7 @@ import { bucketId } from "../records/keys.ts";
 import type { RepositoryInternals } from "../repository/internals.ts";
 import {
   type AmountsByName,
+  type AmountsFor,
   type CheckedAlso,
   checkAmountNames,
   type MissingLimits,
@@ -28,6 +29,8 @@ export interface ConsumeTarget {
   readonly entityId: string;
   readonly resource: string;
   readonly amounts: AmountsByName;
+  /** Asked before the call consumes: amounts that depend on the limits. */
+  readonly amountsFor?: AmountsFor | undefined;
   /** Name of the amounts in messages; `consume` when absent. */
   readonly field?: string;
   /** Limits given with the call, instead of the stored ones. */
@@ -143,9 +146,15 @@ export class Legs {
   /** Returns the legs of a call, after reading what is missing. */
   async of(target: ConsumeTarget, deadline: Deadline, forced: boolean): Promise<CallLegs> {
     const read = new Map<string, ReadPart>();
+    let asked = target;
     for (;;) {
-      const legs = this.now(target, { read, forced });
-      if (!isMissing(legs)) return legs;
+      const legs = this.now(asked, { read, forced });
+      if (!isMissing(legs)) {
+        const amounts = asked === target ? await target.amountsFor?.(namesIn(legs)) : undefined;
+        if (amounts === undefined) return legs;
+        asked = { ...target, amounts };
+        continue;
+      }
       await Promise.all(
         legs.missing.map(async (part) => {
           read.set(bucketId(part), await this.#read(part, deadline));
@@ -376,6 +385,11 @@ function partOf(
 function keepUntil(call: CallLegs, { generation, expiresAtMs }: Resolved): void {
   const isKnown = generation === call.generation;
   call.untilMs = Math.min(call.untilMs, isKnown ? expiresAtMs : 0);
+}
+
+/** Returns the names of the limits of all legs. */
+function namesIn({ legs }: CallLegs): ReadonlySet<string> {
+  return new Set(legs.flatMap(({ config }) => config.limits.map(({ name }) => name)));
 }
 
 function limitsOf({ limits }: BucketConfig): readonly Limit[] {

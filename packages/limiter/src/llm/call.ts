@@ -202,3 +202,24 @@ function namesStoredInput(value: unknown): boolean {
   }
   return false;
 }
+
+/** Returns facts that may stay in memory until the answer ends. */
+export function withoutPrompt(facts: CallFacts): CallFacts {
+  const { call, hasOutput, outputMax, modelOutputMax, thinkingTokens, choices } = facts;
+  const { hasHiddenParts, isBackground, host, provider } = facts;
+  // Written out: V8 reads the fields of a spread object more slowly.
+  return {
+    call,
+    host,
+    provider,
+    prompt: undefined,
+    hasOutput,
+    outputMax,
+    modelOutputMax,
+    thinkingTokens,
+    choices,
+    hasHiddenParts,
+    isBackground,
+    signal: undefined,
+  };
+}

@@ -1,9 +1,9 @@
 /** Grants calls: estimates the usage of a call, and acquires it. */
 
 import { LRUCache } from "lru-cache";
-import type { AcquireRequest } from "../acquire/acquire-request.ts";
+import type { AcquireRequest, AmountsFor } from "../acquire/acquire-request.ts";
 import type { Decision, Refusal } from "../acquire/decision.ts";
-import { TOTALS } from "../acquire/internal-names.ts";
+import { AMOUNTS_FOR, TOTALS } from "../acquire/internal-names.ts";
 import { timerOf } from "../acquire/late-store.ts";
 import type { Lease } from "../acquire/lease/lease.ts";
 import { RateLimiter } from "../acquire/rate-limiter.ts";
@@ -19,7 +19,7 @@ import { ModelNotPriced } from "../domain/errors/model-not-priced.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 import type { Price } from "../domain/price.ts";
 import { amountsOf } from "./amounts.ts";
-import type { CallFacts } from "./call.ts";
+import { type CallFacts, withoutPrompt } from "./call.ts";
 import { type CallHost, type CallTarget, MeteredCall } from "./metered-call.ts";
 import type { CheckedLlmOptions } from "./options.ts";
 import { affordableOutput, leastOutput, mostOutput, outputCap } from "./output-cap.ts";
@@ -122,17 +122,23 @@ export class Metering implements CallHost {
   async #acquire(target: CallTarget): Promise<MeteredCall | Refusal> {
     const { reserve, capOutput, maxWaitSeconds } = this.options;
     let usage = this.#estimate(target);
+    if (target.tagId !== undefined && this.#pricing.isUnread) await this.#readForTag();
     let isUnread = this.#pricing.isUnread;
     let price = this.#priceOf(target);
+    // Own prices are read when a limit in money is known to apply, and before anything is consumed.
+    const priced: AmountsFor = async (names) => {
+      if (![...names].some((name) => this.#isMoney(name))) return undefined;
+      if (this.#pricing.isUnread) await this.#pricing.refresh();
+      isUnread = false;
+      price = this.#priceOf(target);
+      return new Map(Object.entries(amountsOf(this.options.count, usage, price)));
+    };
     const isCut = (reserve === "learned" || capOutput) && usage.output > 0;
     let waitSeconds = isCut ? 0 : maxWaitSeconds;
     for (let attempt = 1; ; attempt += 1) {
-      const decision = await this.#tryAcquire(target, usage, price, waitSeconds);
-      if (await this.#readsPrices(target, decision, isUnread)) {
-        isUnread = false;
-        price = this.#priceOf(target);
-        continue;
-      }
+      const amountsFor = isUnread ? priced : undefined;
+      const decision = await this.#tryAcquire(target, usage, price, waitSeconds, amountsFor);
+      this.#refreshPrices(target, decision);
       if (decision.granted) return this.#metered(decision.lease, target, usage, price);
       const cut = this.#cut(decision, target.facts, usage, price);
       const hasWaited = waitSeconds > 0 && !decision.neverFits;
@@ -152,28 +158,22 @@ export class Metering implements CallHost {
     return hasOutput && price?.hasOutput === false ? undefined : price;
   }
 
-  /**
-   * Reads own prices because of a decision that a limit in money, or a tag, was part of. Returns
-   * whether the call is to be decided again by them, as it is where `isUnread`: they were not read
-   * before it was priced. Later they are read meanwhile.
-   */
-  async #readsPrices(
-    { tagId }: CallTarget,
-    decision: Decision,
-    isUnread: boolean,
-  ): Promise<boolean> {
-    if (!isUnread && !this.#pricing.isOutdated) return false;
+  /** Reads own prices for a cost centre. While the store is away, the acquire decides the call. */
+  async #readForTag(): Promise<void> {
+    try {
+      await this.#pricing.refresh();
+    } catch (error) {
+      if (!isNoGrant(error)) throw error;
+    }
+  }
+
+  /** Reads own prices again, meanwhile, where a limit in money or a tag was part of a decision. */
+  #refreshPrices({ tagId }: CallTarget, decision: Decision): void {
+    if (this.#pricing.isUnread || !this.#pricing.isOutdated) return;
     const statuses = decision.granted ? decision.lease.statuses : decision.statuses;
     // A cost centre counts money, and is not in the statuses.
-    if (tagId === undefined && this.#moneyIn(statuses).length === 0) return false;
-    if (!isUnread) {
-      this.#pricing.refresh().catch(() => undefined);
-      return false;
-    }
-    if (decision.granted) await decision.lease.rollback();
-    // Another call may have read them meanwhile.
-    if (this.#pricing.isUnread) await this.#pricing.refresh();
-    return true;
+    if (tagId === undefined && this.#moneyIn(statuses).length === 0) return;
+    this.#pricing.refresh().catch(() => undefined);
   }
 
   #isMoney(limitName: string): boolean {
@@ -190,6 +190,7 @@ export class Metering implements CallHost {
     usage: Usage,
     price: Price | undefined,
     maxWaitSeconds: number,
+    amountsFor: AmountsFor | undefined,
   ): Promise<Decision> {
     const { entityId, resource, tagId, facts } = target;
     const consume = amountsOf(this.options.count, usage, price);
@@ -208,10 +209,13 @@ export class Metering implements CallHost {
             maxWaitSeconds,
             signal: facts.signal,
           };
-    if (tagId === undefined) return this.#limiter.tryAcquire(request as AcquireRequest);
+    if (tagId === undefined && amountsFor === undefined) {
+      return this.#limiter.tryAcquire(request as AcquireRequest);
+    }
     const limits = countersOf(this.options.count, price);
-    const also = [{ entityId: tagId, resource, consume, limits }];
-    return this.#limiter.tryAcquire({ ...request, also } as AcquireRequest);
+    const also = tagId === undefined ? [] : [{ entityId: tagId, resource, consume, limits }];
+    const more = { ...request, also, [AMOUNTS_FOR]: amountsFor };
+    return this.#limiter.tryAcquire(more as AcquireRequest);
   }
 
   async #metered(
@@ -349,27 +353,6 @@ export class Metering implements CallHost {
     }
     return Math.max(left, Math.min(1, output));
   }
-}
-
-/** Returns facts that may stay in memory until the answer ends. */
-function withoutPrompt(facts: CallFacts): CallFacts {
-  const { call, hasOutput, outputMax, modelOutputMax, thinkingTokens, choices } = facts;
-  const { hasHiddenParts, isBackground, host, provider } = facts;
-  // Written out: V8 reads the fields of a spread object more slowly.
-  return {
-    call,
-    host,
-    provider,
-    prompt: undefined,
-    hasOutput,
-    outputMax,
-    modelOutputMax,
-    thinkingTokens,
-    choices,
-    hasHiddenParts,
-    isBackground,
-    signal: undefined,
-  };
 }
 
 /** Names a bucket; names have no line breaks. */
