@@ -5,7 +5,8 @@
 
 import { Aggregator } from "@zae-limiter/aws/aggregator/aggregator.ts";
 import { orderOf, type StreamChange } from "@zae-limiter/aws/aggregator/stream-change.ts";
-import { WINDOW_TYPES } from "@zae-limiter/limiter/core/windows.ts";
+import { WINDOW_TYPES, windowStartMs } from "@zae-limiter/limiter/core/windows.ts";
+import { slotAttributes } from "@zae-limiter/limiter/records/slot-attributes.ts";
 import { decodeUsage } from "@zae-limiter/limiter/records/usage/usage-item.ts";
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
 import { casesOf } from "@zae-limiter/test-support/effort.ts";
@@ -25,6 +26,8 @@ interface Step {
   readonly amounts: readonly [rpm: number, tpm: number];
   readonly acquires: boolean;
   readonly minutes: number;
+  /** Slots that are held after it. */
+  readonly held: number;
   /** The item is gone before, and is made renewed. */
   readonly renewed: boolean;
 }
@@ -50,6 +53,7 @@ const steps = fc.array(
     amounts: fc.tuple(fc.integer({ min: -3, max: 9 }), fc.integer({ min: -900, max: 5000 })),
     acquires: fc.boolean(),
     minutes: fc.integer({ min: 0, max: 50 }),
+    held: fc.nat(9),
     renewed: fc.integer({ min: 0, max: 19 }).map((drawn) => drawn === 0),
   }),
   { minLength: 1, maxLength: 60 },
@@ -76,6 +80,8 @@ interface History {
   readonly shards: Shard[];
   readonly consumed: Map<string, number>;
   readonly acquires: Map<string, number>;
+  /** The most slots that were held, by the window, the entity, and the shard. */
+  readonly peaks: Map<string, number>;
 }
 
 /** The stream that the steps leave behind. Each of its shards is closed halfway and has a child. */
@@ -85,6 +91,7 @@ function historyOf(all: readonly Step[]): History {
   const items = new Map<string, Item>();
   const consumed = new Map<string, number>();
   const acquires = new Map<string, number>();
+  const peaks = new Map<string, number>();
   let atMs = AT;
   all.forEach((step, position) => {
     atMs += step.minutes * 60_000;
@@ -102,12 +109,28 @@ function historyOf(all: readonly Step[]): History {
     if (step.acquires) add(acquires, entity, 1);
     const fields = { entity, shard: step.shard, shards: BUCKET_SHARDS };
     // Every write of ours moves the meter of writes.
-    const more = { wm: AT + position };
+    const more = { wm: AT + position, ...slotsOf(step.held) };
     const after = bucketItem({ ...fields, tc: { rpm, tpm }, acquires: count, more });
     items.set(place, after);
+    const isCounted = step.acquires || step.amounts.some((amount) => amount !== 0);
+    for (const type of isCounted ? WINDOW_TYPES : []) {
+      const name = `${type} ${place} ${windowStartMs(type, atMs)}`;
+      peaks.set(name, Math.max(peaks.get(name) ?? 0, heldIn(before), step.held));
+    }
     shard.records.push(recordOf(position, before, after, atMs));
   });
-  return { shards: [...parents, ...children], consumed, acquires };
+  return { shards: [...parents, ...children], consumed, acquires, peaks };
+}
+
+const SLOTS = 1000;
+
+function slotsOf(count: number) {
+  const marks = new Map([["p.1", { sequence: 1, count }]]);
+  return slotAttributes("parallel", { free: SLOTS - count, capacity: SLOTS, marks });
+}
+
+function heldIn(item: Item | undefined): number {
+  return item === undefined ? 0 : SLOTS - (item["s_parallel_fr"] as number);
 }
 
 function newShard(parent: Shard | undefined): Shard {
@@ -161,7 +184,8 @@ async function totals(store: CrashingStore): Promise<Map<string, number>> {
     for await (const item of store.query({ partition: `${NAMESPACE}/ENTITY#${entity}` })) {
       const snapshot = decodeUsage(item);
       if (snapshot === undefined) continue;
-      const { windowType, counters, totalEvents } = snapshot;
+      const { windowType, counters, totalEvents, peaks } = snapshot;
+      add(sums, `${windowType} ${entity} peaks`, peaks?.["parallel"] ?? 0);
       add(sums, `${windowType} ${entity} events`, totalEvents);
       for (const [name, count] of Object.entries(counters)) {
         add(sums, `${windowType} ${entity} ${name}`, count);
@@ -171,8 +195,9 @@ async function totals(store: CrashingStore): Promise<Map<string, number>> {
   return sums;
 }
 
-function expected({ consumed, acquires }: History): Map<string, number> {
+function expected({ consumed, acquires, peaks }: History): Map<string, number> {
   const sums = new Map<string, number>();
+  for (const [name, peak] of peaks) add(sums, `${name.split("#")[0]} peaks`, peak);
   for (const type of WINDOW_TYPES) {
     for (const [name, amount] of consumed) sums.set(`${type} ${name}`, amount);
     for (const [name] of consumed) {
@@ -223,6 +248,7 @@ test("a process that dies between any two writes leaves nothing half counted", a
     amounts: [1, 100 * (at + 1)],
     acquires: true,
     minutes: 25,
+    held: (at * 5) % 9,
     renewed: false,
   }));
   for (const afterwards of [false, true]) {
