@@ -112,14 +112,24 @@ function historyOf(all: readonly Step[]): History {
     const more = { wm: AT + position, ...slotsOf(step.held) };
     const after = bucketItem({ ...fields, tc: { rpm, tpm }, acquires: count, more });
     items.set(place, after);
-    const isCounted = step.acquires || step.amounts.some((amount) => amount !== 0);
-    for (const type of isCounted ? WINDOW_TYPES : []) {
-      const name = `${type} ${place} ${windowStartMs(type, atMs)}`;
-      peaks.set(name, Math.max(peaks.get(name) ?? 0, heldIn(before), step.held));
-    }
+    notePeaks(peaks, place, step, { before, atMs });
     shard.records.push(recordOf(position, before, after, atMs));
   });
   return { shards: [...parents, ...children], consumed, acquires, peaks };
+}
+
+/** Notes what a write shows of slots; one that consumes and corrects nothing counts nothing. */
+function notePeaks(
+  peaks: Map<string, number>,
+  place: string,
+  { acquires, amounts, held }: Step,
+  { before, atMs }: { readonly before: Item | undefined; readonly atMs: number },
+): void {
+  if (!acquires && amounts.every((amount) => amount === 0)) return;
+  for (const type of WINDOW_TYPES) {
+    const name = `${type} ${place} ${windowStartMs(type, atMs)}`;
+    peaks.set(name, Math.max(peaks.get(name) ?? 0, heldIn(before), held));
+  }
 }
 
 const SLOTS = 1000;
@@ -130,7 +140,7 @@ function slotsOf(count: number) {
 }
 
 function heldIn(item: Item | undefined): number {
-  return item === undefined ? 0 : SLOTS - (item["s_parallel_fr"] as number);
+  return item === undefined ? 0 : SLOTS - (item.s_parallel_fr as number);
 }
 
 function newShard(parent: Shard | undefined): Shard {
