@@ -11,6 +11,7 @@ import {
   type Link,
 } from "../buckets/leg.ts";
 import { RateLimiterUnavailable } from "../domain/errors/errors.ts";
+import { inTime } from "../domain/errors/in-time.ts";
 import { tooBusy } from "../domain/errors/unavailability.ts";
 import { TOTAL } from "../domain/names.ts";
 import { SLOTS_PER_RESOLUTION } from "../records/config/config-resolver.ts";
@@ -34,7 +35,6 @@ import {
 } from "./decision.ts";
 import type { LeaseWarning, LimiterEvent } from "./events.ts";
 import { HoldTimes } from "./hold-times.ts";
-import { inTime } from "./in-time.ts";
 import { ActiveLease } from "./lease/active-lease.ts";
 import { DegradedLease } from "./lease/degraded-lease.ts";
 import { type Granted, hasEntry } from "./lease/holding.ts";

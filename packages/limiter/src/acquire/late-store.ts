@@ -6,6 +6,7 @@
 import { type Random, systemRandom } from "../base/random.ts";
 import { Deadline, systemTimer, type Timer } from "../base/time.ts";
 import { InfrastructureError, RateLimiterUnavailable } from "../domain/errors/errors.ts";
+import { inTime } from "../domain/errors/in-time.ts";
 import type { OnUnavailable } from "../domain/errors/unavailability.ts";
 import { INTERNALS } from "../repository/internals.ts";
 import type { DynamoOptions, PostgresOptions } from "../repository/options.ts";
@@ -14,7 +15,6 @@ import { TIMEOUT_MS } from "../repository/shared-store.ts";
 import type { CheckedRequest } from "./acquire-request.ts";
 import type { Decided } from "./acquirer.ts";
 import type { StoreWarning } from "./events.ts";
-import { inTime } from "./in-time.ts";
 import { LATE } from "./internal-names.ts";
 import { DegradedLease } from "./lease/degraded-lease.ts";
 import type { ObservedCall } from "./observed-call.ts";

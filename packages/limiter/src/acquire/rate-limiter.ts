@@ -8,6 +8,7 @@ import {
   RateLimiterUnavailable,
   ValidationError,
 } from "../domain/errors/errors.ts";
+import { answers } from "../domain/errors/in-time.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 import { INTERNALS } from "../repository/internals.ts";
 import type { DynamoOptions, PostgresOptions, RedisOptions } from "../repository/options.ts";
@@ -35,7 +36,6 @@ import {
   statusesOf,
 } from "./decision.ts";
 import { listen } from "./events.ts";
-import { answers } from "./in-time.ts";
 import { LATE, LIMIT_NAMES, TOTALS, TRY_NOW } from "./internal-names.ts";
 import { keepTrying, LateStore, timerOf } from "./late-store.ts";
 import type { Lease } from "./lease/lease.ts";

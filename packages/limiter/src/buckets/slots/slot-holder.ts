@@ -6,7 +6,8 @@
 
 import type { ProcessMark } from "../../base/process-mark.ts";
 import { type Random, randomToken } from "../../base/random.ts";
-import type { Clock, Timer } from "../../base/time.ts";
+import { type Clock, Deadline, type Timer } from "../../base/time.ts";
+import { inTime } from "../../domain/errors/in-time.ts";
 import type { HolderRecord, HolderRecords } from "../../records/holders.ts";
 
 /** How long a process keeps its slots without a sign of life. */
@@ -96,12 +97,20 @@ export class SlotHolder {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Writes the record, and returns the id to hold slots under. */
+  /**
+   * Writes the record, and returns the id to hold slots under. Calls that come meanwhile share the
+   * write, which may have more time than they have: each of them ends at its own.
+   */
   renew(timeoutMs?: number): Promise<string> {
-    this.#renewing ??= this.#renew(timeoutMs).finally(() => {
-      this.#renewing = undefined;
-    });
-    return this.#renewing;
+    if (this.#renewing === undefined) {
+      this.#renewing = this.#renew(timeoutMs).finally(() => {
+        this.#renewing = undefined;
+      });
+      return this.#renewing;
+    }
+    if (timeoutMs === undefined) return this.#renewing;
+    const { timer } = this.#options;
+    return inTime(timer, new Deadline(timer, timeoutMs), this.#renewing, true);
   }
 
   /** Counts slots of an entry that leases hold; less than zero: gave back. */

@@ -199,7 +199,7 @@ export class Adjuster implements AdjustmentWriter<Tokens> {
   async hasArrived({ adjustment, deadline }: SharedAdjustment, tokens: Tokens): Promise<boolean> {
     const { unsureSlots } = tokens;
     if (unsureSlots !== undefined) {
-      const hasArrived = await this.#slots.hasArrived(unsureSlots, deadline.timeoutMs);
+      const hasArrived = await this.#slots.hasArrived(unsureSlots, deadline);
       tokens.unsureSlots = undefined;
       return hasArrived;
     }

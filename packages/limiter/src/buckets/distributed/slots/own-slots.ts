@@ -10,6 +10,7 @@
 import { entryOf } from "../../../base/entry.ts";
 import { Deadline } from "../../../base/time.ts";
 import { RateLimiterUnavailable, ValidationError } from "../../../domain/errors/errors.ts";
+import { inTime } from "../../../domain/errors/in-time.ts";
 import { tooBusy, unwritten } from "../../../domain/errors/unavailability.ts";
 import type { RecordContext } from "../../../records/record-context.ts";
 import { freeOf, SLOTS_MAX } from "../../../records/slot-attributes.ts";
@@ -101,7 +102,7 @@ export class OwnSlots {
     onUnsure?: (unsure: UnsureWrite) => void,
   ): Promise<SlotsSent | undefined> {
     const keys = moves.filter(({ plan }) => plan.slots !== undefined).map(({ key }) => key);
-    return this.#inTurn(keys, async () => {
+    return this.#inTurn(keys, deadline, async () => {
       const writes = await this.#writesFor(moves, keys, deadline);
       if (writes === undefined) return undefined;
       const requests = moves.map(({ plan }, at) => {
@@ -139,8 +140,8 @@ export class OwnSlots {
   }
 
   /** Whether a write of unknown outcome has happened; where its entry is gone, it may have. */
-  async hasArrived(unsure: UnsureWrite, timeoutMs: number): Promise<boolean> {
-    await this.#inTurn([unsure.key], () => this.#settle(unsure.key, timeoutMs));
+  async hasArrived(unsure: UnsureWrite, deadline: Deadline): Promise<boolean> {
+    await this.#inTurn([unsure.key], deadline, () => this.#settle(unsure.key, deadline));
     return unsure.outcome !== "fenced";
   }
 
@@ -157,7 +158,7 @@ export class OwnSlots {
     deadline: Deadline,
   ): Promise<readonly (EntryWrite | undefined)[] | undefined> {
     try {
-      for (const key of keys) await this.#settle(key, deadline.timeoutMs);
+      for (const key of keys) await this.#settle(key, deadline);
       const takes = moves.some(
         ({ plan, entry }) => plan.slots !== undefined && entry === undefined,
       );
@@ -249,11 +250,12 @@ export class OwnSlots {
     const plan = releaseOf(write);
     let release: UnsureWrite | undefined;
     const ask = async () => {
-      if (!(await this.hasArrived(taken, timeoutMs))) return;
-      if (release !== undefined && (await this.hasArrived(release, timeoutMs))) return;
+      const deadline = () => new Deadline(timer, timeoutMs);
+      if (!(await this.hasArrived(taken, deadline()))) return;
+      if (release !== undefined && (await this.hasArrived(release, deadline()))) return;
       release = undefined;
       const move = { key, plan, entry: write.entry };
-      await this.update(move, new Deadline(timer, timeoutMs), {}, (unsure) => {
+      await this.update(move, deadline(), {}, (unsure) => {
         release = unsure;
       });
     };
@@ -261,13 +263,13 @@ export class OwnSlots {
   }
 
   /** Finds out what has become of a write whose outcome is unknown. */
-  async #settle(key: Key, timeoutMs: number): Promise<void> {
+  async #settle(key: Key, deadline: Deadline): Promise<void> {
     const place = this.#placeOf(key);
     const { unsure } = place;
     if (unsure === undefined) return;
     const { write } = unsure;
     const { holder } = this.#options;
-    const outcome = await this.#outcomeOf(key, write, timeoutMs);
+    const outcome = await this.#outcomeOf(key, write, deadline);
     place.unsure = undefined;
     unsure.outcome = outcome;
     if (outcome === "landed") this.#set(key, write);
@@ -281,20 +283,25 @@ export class OwnSlots {
   async #outcomeOf(
     key: Key,
     write: EntryWrite,
-    timeoutMs: number,
+    deadline: Deadline,
   ): Promise<Exclude<Outcome, "open">> {
+    const { timeoutMs } = deadline;
     const item = await this.#store.get(key, { consistent: true, timeoutMs });
     const outcome = outcomeOf(item, write);
     if (outcome !== "open") return outcome;
     const { change, condition } = fenceRequest(write);
-    const fence = await this.#store.update(key, change, condition, { timeoutMs });
+    const left = { timeoutMs: deadline.timeoutMs };
+    const fence = await this.#store.update(key, change, condition, left);
     const after = outcomeOf(fence.item, write);
     if (after === "open") throw tooBusy("The slots of the bucket changed too often");
     return after;
   }
 
-  /** Does work while no other write of this process moves slots of these items. */
-  async #inTurn<T>(keys: readonly Key[], work: () => Promise<T>): Promise<T> {
+  /**
+   * Does work while no other write of this process moves slots of these items. A call whose time is
+   * over before its turn comes leaves, and passes its turn on when it comes.
+   */
+  async #inTurn<T>(keys: readonly Key[], deadline: Deadline, work: () => Promise<T>): Promise<T> {
     const places = keys.map((key) => this.#placeOf(key));
     const before = places.flatMap(({ last }) => last ?? []);
     let end: () => void = () => {};
@@ -303,12 +310,21 @@ export class OwnSlots {
     });
     // All turns are taken at once, so that no two writes wait for each other.
     for (const place of places) place.last = mine;
-    if (before.length > 0) await Promise.all(before);
+    const turn = before.length === 0 ? undefined : Promise.all(before);
+    const leave = () => {
+      end();
+      for (const { PK } of keys) this.#forgetIdle(PK, mine);
+    };
+    try {
+      if (turn !== undefined) await inTime(this.#options.timer, deadline, turn, true);
+    } catch (error) {
+      void turn?.then(leave);
+      throw error;
+    }
     try {
       return await work();
     } finally {
-      end();
-      for (const { PK } of keys) this.#forgetIdle(PK, mine);
+      leave();
     }
   }
 

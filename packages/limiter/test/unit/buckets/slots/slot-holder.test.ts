@@ -25,9 +25,11 @@ function held() {
   const store = new MemoryItemStore({ clock });
   const records = new HolderRecords(store);
   let writes = 0;
+  const delay = { ms: 0 };
   const counted = {
-    write: (...call: Parameters<HolderRecords["write"]>) => {
+    write: async (...call: Parameters<HolderRecords["write"]>) => {
       writes += 1;
+      if (delay.ms > 0) await timer.sleep(delay.ms);
       return records.write(...call);
     },
     remove: (id: string) => records.remove(id),
@@ -37,7 +39,7 @@ function held() {
   opened.push(holder);
   const lost: SlotsLostWarning[] = [];
   holder.onLost((warning) => lost.push(warning));
-  return { time, records, holder, lost, writes: () => writes };
+  return { time, records, holder, lost, delay, writes: () => writes };
 }
 
 describe("the record of a holder", () => {
@@ -60,6 +62,18 @@ describe("the record of a holder", () => {
     const { holder, writes } = held();
     const [one, other] = await Promise.all([holder.renew(), holder.renew()]);
     expect(one).toBe(other);
+    expect(writes()).toBe(1);
+  });
+
+  test("a call that shares a renewal ends at its own time, and the renewal goes on", async () => {
+    const { holder, time, delay, writes } = held();
+    delay.ms = 5000;
+    const renewal = holder.renew(20_000);
+    const call = holder.renew(800).catch((error: Error) => error.message);
+    await time.pass(800);
+    expect(await call).toBe("The store did not answer in time");
+    await time.pass(5000);
+    expect(await renewal).toBe(holder.current);
     expect(writes()).toBe(1);
   });
 

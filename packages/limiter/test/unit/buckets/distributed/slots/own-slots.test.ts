@@ -44,6 +44,8 @@ class World {
   readonly late: (() => Promise<unknown>)[] = [];
   readonly random: Random;
   fault: () => Fault = () => "none";
+  /** Holds updates back until it resolves. */
+  gate: Promise<void> | undefined;
 
   constructor(random: Random) {
     this.random = random;
@@ -71,6 +73,7 @@ class World {
       },
       update: async (...call: Parameters<ItemStore["update"]>) => {
         if (isDown()) throw unknown();
+        if (this.gate !== undefined) await this.gate;
         const fault = this.fault();
         if (fault === "late") this.late.push(() => items.update(...call));
         if (fault === "lost") await items.update(...call);
@@ -136,7 +139,7 @@ class Process {
     let unsure: UnsureWrite | undefined;
     while (!this.isDown) {
       try {
-        if (unsure !== undefined && (await this.slots.hasArrived(unsure, TIMEOUT_MS))) return;
+        if (unsure !== undefined && (await this.slots.hasArrived(unsure, this.deadline))) return;
         unsure = undefined;
         await this.slots.update(move(-1, entry), this.deadline, {}, (one) => {
           unsure = one;
@@ -312,4 +315,24 @@ test("one process cannot hold more slots of a bucket than its entry counts", asy
   await process.slots.update(move(65_535), process.deadline);
   await expect(process.slots.update(move(1), process.deadline)).rejects.toThrow(ValidationError);
   expect(world.free).toBe(1_000_000 - 65_535);
+});
+
+test("a call whose turn does not come in time ends, and passes its turn on", async () => {
+  const { world, process } = await opened();
+  let open: () => void = () => {};
+  world.gate = new Promise((resolve) => {
+    open = resolve;
+  });
+  const first = process.take();
+  const late = [process.take(), process.take()];
+  await turns(20);
+  // All deadlines of those that wait are over.
+  world.timer.wake();
+  expect(await Promise.all(late)).toEqual([false, false]);
+  const next = process.take();
+  open();
+  expect(await first).toBe(true);
+  expect(await next).toBe(true);
+  expect(world.free).toBe(SLOTS - 2);
+  expect(process.held).toEqual([1, 1]);
 });

@@ -1,14 +1,23 @@
 /** Ends calls at their deadlines. */
 
-import { Deadline, type Timer } from "../base/time.ts";
-import { tooLate } from "../domain/errors/unavailability.ts";
+import { Deadline, type Timer } from "../../base/time.ts";
+import { tooLate } from "./unavailability.ts";
 
 const LATE: unique symbol = Symbol("late");
 
-/** Returns the result of the work before the deadline; afterwards the work goes on unobserved. */
-export async function inTime<T>(timer: Timer, deadline: Deadline, work: Promise<T>): Promise<T> {
+/**
+ * Returns the result of the work before the deadline; afterwards the work goes on unobserved.
+ * `background`: a request is under way, which keeps the process alive.
+ */
+export async function inTime<T>(
+  timer: Timer,
+  deadline: Deadline,
+  work: Promise<T>,
+  background = false,
+): Promise<T> {
   const done = new AbortController();
-  const late = timer.sleep(Math.max(0, deadline.leftMs), done.signal).then((): typeof LATE => LATE);
+  const leftMs = Math.max(0, deadline.leftMs);
+  const late = timer.sleep(leftMs, done.signal, background).then((): typeof LATE => LATE);
   try {
     const result: T | typeof LATE = await Promise.race([work, late]);
     if (result !== LATE) return result;
