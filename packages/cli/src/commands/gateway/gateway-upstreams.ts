@@ -11,6 +11,7 @@ export interface UpstreamOptions {
   readonly config?: string;
   readonly open?: true;
   readonly keyless?: true;
+  readonly tag: readonly string[];
 }
 
 /** Providers whose APIs are all below `/v1`. */
@@ -18,11 +19,11 @@ const VERSIONED: ReadonlySet<string> = new Set(["api.openai.com", "api.anthropic
 
 export async function configOf(call: Call<UpstreamOptions>): Promise<GatewayFile> {
   const { options, terminal } = call;
-  const { upstream, config, open = false, keyless = false } = options;
+  const { upstream, config, open = false, keyless = false, tag: tags } = options;
   if (config === undefined && upstream !== undefined) {
     const { checkUpstream } = await import("@zae-limiter/gateway/upstreams.ts");
     const given = keyless ? { url: upstream, key: "none" } : { url: upstream };
-    return { upstreams: [checkUpstream(given, terminal.env, open)], tags: [], webhooks: [] };
+    return { upstreams: [checkUpstream(given, terminal.env, open)], tags, webhooks: [] };
   }
   if (config === undefined || upstream !== undefined) {
     throw new UsageError("expected --upstream or --config, and not both");
@@ -30,6 +31,7 @@ export async function configOf(call: Call<UpstreamOptions>): Promise<GatewayFile
   if (keyless) {
     throw new UsageError("--keyless is for --upstream; in a file, write key: none for an upstream");
   }
+  if (tags.length > 0) throw new UsageError("--tag is for --upstream; a file has a list of tags");
   return readConfig(config, call);
 }
 

@@ -6,6 +6,7 @@ import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
 import { systemClock } from "@zae-limiter/limiter/base/time.ts";
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import { checkTag } from "@zae-limiter/limiter/llm/tags.ts";
 import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import { DASHBOARD_PORT } from "../../dashboard/options.ts";
 import { type Call, CommandFailure, leaf, UsageError } from "../../frame/command.ts";
@@ -67,6 +68,12 @@ export const gateway = leaf<ServeOptions>({
     },
     { flags: "--open", text: "clients use their own keys of the provider" },
     { flags: "--keyless", text: "the provider of --upstream needs no key, such as Ollama" },
+    {
+      flags: "--tag <name>",
+      text: "a cost centre that the header x-zael-tag may name; repeatable",
+      repeat: true,
+      parse: tagName,
+    },
     {
       flags: "--unknown-models <what>",
       text: "count models that are on no list as the resource other, or refuse them",
@@ -265,6 +272,10 @@ async function accessLogOf({ options, terminal, note }: Call<ServeOptions>) {
 }
 
 /** Reads the beginning of a path, which may have no escapes and no query. */
+function tagName(text: string): string {
+  return checkTag("--tag", text);
+}
+
 function pathPrefix(text: string): string {
   if (/^\/[\w.~/-]*$/.test(text) && !text.includes("..")) return text;
   throw new UsageError("expected the beginning of a path, such as /v1/images");

@@ -87,6 +87,20 @@ describe("the start of a gateway", () => {
     );
   });
 
+  test("tags of an option are for an upstream without a file, and are names", async () => {
+    const { run } = stopping();
+    const upstream = ["gateway", "-u", "http://127.0.0.1:9/v1", ...PORT];
+    expect(await run(...upstream, "--tag", "research", "--tag", "support")).toMatchObject({
+      code: 0,
+    });
+    expect((await run(...upstream, "--tag", "a b")).err).toContain(
+      'expected 1 to 64 letters, digits and _ . -, got "a b"',
+    );
+    expect((await run("gateway", "--config", "x.yaml", "--tag", "research")).err).toContain(
+      "--tag is for --upstream; a file has a list of tags",
+    );
+  });
+
   test("a path to allow is the beginning of a path, without escapes and queries", async () => {
     const { run } = stopping();
     const allowing = (prefix: string) =>
