@@ -106,6 +106,27 @@ describeEngines("the aggregator", ({ endpoint }) => {
     }
   });
 
+  test("the aggregator counts the most slots that the stream shows, once and again", async () => {
+    const repo = await newNamespace();
+    await repo.limits.setResource("gpt-4", ["parallel:9 concurrent", "rpm:1000"]);
+    const limiter = new RateLimiter(repo);
+    const call = { entityId: "key-1", resource: "gpt-4" };
+    const take = (parallel: number) => limiter.acquire({ ...call, consume: { parallel } });
+    const leases = [await take(3), await take(4)];
+    for (const lease of leases) await lease.commit();
+    await (await take(2)).commit();
+    const changes = await changesOf(repo);
+    for (const size of [2, 100]) {
+      for (let from = 0; from < changes.length; from += size) {
+        const { failedIds } = await aggregatorWith().process(changes.slice(from, from + size));
+        expect(failedIds).toEqual([]);
+      }
+    }
+    const { snapshots } = await repo.usage.snapshots({ ...call, window: "monthly" });
+    expect(Math.max(...snapshots.map(({ peaks }) => peaks?.["parallel"] ?? 0))).toBe(7);
+    expect(snapshots.reduce((sum, { totalEvents }) => sum + totalEvents, 0)).toBe(3);
+  });
+
   test("an empty bucket is refilled for other readers; a stale view writes nothing (op 77)", async () => {
     const repo = await newNamespace();
     const limiter = new RateLimiter(repo);
