@@ -118,7 +118,8 @@ function fail(sentence) {
 function compare(revision) {
   const found = spawnSync("git", ["cat-file", "-e", `${revision}^{commit}`], { cwd: ROOT });
   if (found.status !== 0) return fail(`There is no revision "${revision}".`);
-  buildEngine();
+  const usesEngine = chosen.some((id) => SCENARIOS[id].inFlight !== undefined);
+  if (usesEngine) buildEngine();
   const checkout = join(mkdtempSync(join(tmpdir(), "zae-limiter-against-")), "checkout");
   try {
     run("git", ["worktree", "add", "--quiet", "--detach", checkout, revision], ROOT);
@@ -128,7 +129,8 @@ function compare(revision) {
     const before = join(now, "before");
     run(process.execPath, ["scripts/bundle.mjs", now], ROOT);
     run(process.execPath, ["scripts/bundle.mjs", before], checkout);
-    console.log(`${processes} processes against ${revision}; DynamoDB is ${engineName()}`);
+    const engine = usesEngine ? `; DynamoDB is ${engineName()}` : "";
+    console.log(`${processes} processes against ${revision}${engine}`);
     console.log(
       "  rate: above 1 is faster; CPU, of this process and of the engine: below 1 is less",
     );
