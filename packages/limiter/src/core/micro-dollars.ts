@@ -17,17 +17,18 @@ export type Currency = keyof typeof SIGNS;
 
 export const CURRENCIES = Object.keys(SIGNS) as readonly Currency[];
 
-const MONEY_NAME = new RegExp(`^(${CURRENCIES.join("|")})(?:_[A-Za-z0-9_.-]*)?$`);
+const MONEY_NAME = /^([a-z]{3})(?:_[A-Za-z0-9_.-]*)?$/;
 const SHOWN_DECIMALS = 2;
 
 /** Returns the currency that a limit of that name counts; `undefined` where it is not money. */
 export function currencyOf(limitName: string): Currency | undefined {
-  return MONEY_NAME.exec(limitName)?.[1] as Currency | undefined;
+  const beginning = MONEY_NAME.exec(limitName)?.[1];
+  return CURRENCIES.find((currency) => currency === beginning);
 }
 
 /** Returns whether a limit of that name counts money. */
 export function isMoney(limitName: string): boolean {
-  return MONEY_NAME.test(limitName);
+  return currencyOf(limitName) !== undefined;
 }
 
 /** Returns the sign before amounts of a limit, or of a currency. */

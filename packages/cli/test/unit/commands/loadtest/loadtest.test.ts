@@ -81,7 +81,8 @@ describe("loadtest run", () => {
         entityId: "one", resource: "api", limits: ["n:1/day"], consume: { n: 1 } }) },
       Broken: { wait: 1, task: () => { throw new TypeError("no such thing"); } },
     } };`);
-    const { code, out } = await cli(["loadtest", "run", "-f", file, ...SHORT, "--json"]);
+    const long = [...SHORT, "--duration", "1"];
+    const { code, out } = await cli(["loadtest", "run", "-f", file, ...long, "--json"]);
     expect(code).toBe(0);
     const { classes, total, error_messages } = JSON.parse(out);
     const [refused, broken] = classes;
