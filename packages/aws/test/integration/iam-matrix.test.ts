@@ -80,3 +80,21 @@ test.each(["NamespaceAcquirePolicy", "NamespaceReadOnlyPolicy", "NamespaceFullAc
     expect(inRegistry).toEqual([...READS, ...checks]);
   },
 );
+
+test.each([
+  ["AcquireOnlyPolicy", [...READS, ...WRITES, "ConditionCheckItem"]],
+  ["NamespaceAcquirePolicy", [...READS, ...WRITES, "ConditionCheckItem"]],
+  ["NamespaceFullAccessPolicy", [...READS, "Query", ...WRITES, ...REMOVES, "ConditionCheckItem"]],
+  ["NamespaceReadOnlyPolicy", []],
+])("%s reads and writes records of processes that hold slots as documented", (policy, expected) => {
+  const statements = statementsOf(TEMPLATE, policy);
+  const leadingKeys = ["_/HOLDER#p7x2k9"];
+  const actions = ACTIONS.filter((action) =>
+    isAllowed(statements, OWN, {
+      action: `dynamodb:${action}`,
+      resource: arnOf(TABLE),
+      leadingKeys,
+    }),
+  );
+  expect(actions).toEqual(expected);
+});
