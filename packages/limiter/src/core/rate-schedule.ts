@@ -8,6 +8,8 @@
  */
 
 import {
+  accrued,
+  DEBT_MILLI_MAX,
   fullLevel,
   type Level,
   type Rate,
@@ -121,6 +123,27 @@ function walked(
 function skippedTo({ tokensMilli }: Level, rates: RateInTime, ms: number): Level {
   const { capacityMilli } = rates.rateAt(ms);
   return { tokensMilli: Math.min(tokensMilli, capacityMilli), refilledAtMs: ms, remainder: 0 };
+}
+
+/**
+ * Returns a level as of an earlier time: without what accrues from there on, through the
+ * boundaries, so that it comes to the same again and nothing accrues twice.
+ */
+export function walkBack(level: Level, rates: RateInTime, nowMs: number): Level {
+  let tokensMilli = level.tokensMilli;
+  let atMs = nowMs;
+  for (let boundaries = 0; atMs < level.refilledAtMs; boundaries += 1) {
+    const endMs = boundaries < WALKED_MAX ? rates.endAt(atMs) : level.refilledAtMs;
+    const untilMs = Math.min(endMs, level.refilledAtMs);
+    const { quotient, remainder } = accrued(rates.rateAt(atMs), untilMs - atMs, 0);
+    tokensMilli -= remainder > 0 ? quotient + 1 : quotient;
+    atMs = untilMs;
+  }
+  return {
+    tokensMilli: Math.max(-DEBT_MILLI_MAX, tokensMilli),
+    refilledAtMs: nowMs,
+    remainder: 0,
+  };
 }
 
 /** Gives a level another rate at a time: the balance is cut, and the remainder is scaled. */

@@ -16,6 +16,7 @@ import {
   type Rate,
   shardRate,
 } from "../../../core/bucket.ts";
+import { walkBack } from "../../../core/rate-schedule.ts";
 import { SCHEDULES } from "../../../domain/schedules.ts";
 import {
   boundedAt,
@@ -196,22 +197,30 @@ export function shareAt(
   return shardRate(SCHEDULES.rateAt(rate, ms), shard, shardCount);
 }
 
-/** Whether other numbers are in force than at the base time: a write then moves the base time. */
+/**
+ * Whether other numbers are in force than at the base time: a write then moves the base time. One
+ * that lies ahead a little is taken as it is; one that is pulled back goes through boundaries, too.
+ */
 export function hasPassed(
   { refilledAtMs }: Pick<StoredBucket, "refilledAtMs">,
   { rate }: Pick<StoredLimit, "rate">,
   nowMs: number,
 ): boolean {
-  return rate.schedule !== undefined && nowMs >= SCHEDULES.endAt(rate, refilledAtMs);
+  if (rate.schedule === undefined) return false;
+  if (nowMs >= SCHEDULES.endAt(rate, refilledAtMs)) return true;
+  const isPulledBack = refilledAtMs - nowMs > EPOCH_AHEAD_MS_MAX;
+  return isPulledBack && SCHEDULES.endAt(rate, nowMs) <= refilledAtMs;
 }
 
-/** Returns the level of a limit with windows at its last boundary. */
+/** Returns the level of a limit with windows at its last boundary, or as of now where it is ahead. */
 export function levelAt(
   { shard, shardCount, refilledAtMs }: Pick<StoredBucket, "shard" | "shardCount" | "refilledAtMs">,
   { tokensMilli, remainder, rate }: StoredLimit,
   nowMs: number,
 ): Level {
-  return inForce({ tokensMilli, refilledAtMs, remainder }, rate, nowMs, shard, shardCount).level;
+  const level = { tokensMilli, refilledAtMs, remainder };
+  if (refilledAtMs <= nowMs) return inForce(level, rate, nowMs, shard, shardCount).level;
+  return walkBack(level, SCHEDULES.inTime(rate, shard, shardCount), nowMs);
 }
 
 /** Returns the numbers by which a bucket is kept: of a limit with windows, all of them. */

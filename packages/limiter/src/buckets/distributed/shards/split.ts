@@ -190,8 +190,11 @@ function planWalkedParts(
   const movedMilli = partsOf(balanceMilli, 0, rooms, cautious);
   const keptMilli = balanceMilli - movedMilli.reduce((sum, moved) => sum + moved, 0);
   plan.set(`b_${name}_tk`, keptMilli);
-  plan.remove(`b_${name}_rr`);
-  return { keptMilli, movedMilli, remainder: 0 };
+  // The balance is required as it was seen, so the remainder is known, too.
+  const remainder = looksFull(balance) ? 0 : balance.remainder * rooms.length;
+  if (remainder > 0) plan.set(`b_${name}_rr`, remainder);
+  else plan.remove(`b_${name}_rr`);
+  return { keptMilli, movedMilli, remainder };
 }
 
 /**

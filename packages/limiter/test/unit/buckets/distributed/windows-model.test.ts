@@ -160,3 +160,24 @@ test(`limits with windows grant no more than an ideal bucket has (${RUNS} runs, 
   });
   await fc.assert(property, { seed: SEED, numRuns: RUNS, endOnFailure: true });
 });
+
+test("clients whose clocks are seconds apart grant no boundary twice", async () => {
+  const nowMs = Date.parse("2027-01-15T08:59:58.500Z");
+  const items = new MemoryItemStore({ clock: () => nowMs });
+  const slow = Limit.parse("rpm:600/min").withSchedule([{ when: "9-10", scale: 0.01 }]);
+  const limiters: RateLimiter[] = [];
+  for (const aheadMs of [0, 3000]) {
+    const repository = await overTable(items, { clock: () => nowMs + aheadMs });
+    limiters.push(new RateLimiter(repository));
+  }
+  await limiters[0]?.repository.limits.setResource("api", [slow]);
+  let granted = 0;
+  for (let call = 0; call < 1400; call += 1) {
+    const limiter = limiters[call % 2] as RateLimiter;
+    const { granted: isGranted } = await limiter.tryAcquire({ ...KEY, consume: { rpm: 1 } });
+    if (isGranted) granted += 1;
+  }
+  // The bucket was full, and no time has passed but what lies between the clocks.
+  expect(granted).toBeLessThanOrEqual(600 + 30);
+  for (const limiter of limiters) await limiter.close();
+});
