@@ -4,6 +4,7 @@
  */
 
 import type { Item, Key } from "@zae-limiter/limiter/storage/item.ts";
+import { type Windows, windowsIn } from "./windows.ts";
 
 /** One limit of a shard. Amounts are milli-tokens, times milliseconds. */
 export interface LimitOfShard {
@@ -17,6 +18,8 @@ export interface LimitOfShard {
   readonly remainder: number;
   /** Absent: it is a rate. */
   readonly quota?: QuotaOfShard;
+  /** Absent: its numbers are the same all the time. */
+  readonly windows?: Windows;
 }
 
 /** The period of a quota or a session, as it is stored. */
@@ -109,8 +112,17 @@ function limitOf(item: Item, name: string): LimitOfShard | undefined {
     refill,
     period,
     remainder: typeof remainder === "number" ? remainder : 0,
-    ...(refill === 0 ? { quota: quotaOf(item, at) } : {}),
+    ...(refill === 0 ? { quota: quotaOf(item, at) } : windowsOf(item, at)),
   };
+}
+
+/** Returns the windows of a limit, which are those of the item unless it has its own. */
+function windowsOf(
+  { sched }: Item,
+  at: (suffix: string) => unknown,
+): Pick<LimitOfShard, "windows"> {
+  const text = at("sched") ?? sched;
+  return typeof text !== "string" || text === "-" ? {} : { windows: windowsIn(text) };
 }
 
 function quotaOf({ rf }: Item, at: (suffix: string) => unknown): QuotaOfShard {

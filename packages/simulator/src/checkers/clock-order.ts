@@ -7,7 +7,7 @@
  * What is refunded counts when it lands: it was consumed until then.
  */
 
-import type { ShareRate } from "./share.ts";
+import type { Flow } from "./share.ts";
 
 /** Maximum time between the landings of two writes that were planned at the same time. */
 const KEPT_MS = 60_000;
@@ -23,16 +23,14 @@ interface Entry {
 }
 
 export class ClockOrder {
-  readonly #rate: ShareRate;
-  readonly #full: bigint;
+  readonly #flow: Flow;
   /** In the order of their time; the first one only begins. */
   #entries: Entry[];
 
   /** Full at `startMs`. */
-  constructor(rate: ShareRate, startMs: number) {
-    this.#rate = rate;
-    this.#full = rate.capacity * rate.period;
-    this.#entries = [{ atMs: startMs, amount: 0n, level: this.#full }];
+  constructor(flow: Flow, startMs: number) {
+    this.#flow = flow;
+    this.#entries = [{ atMs: startMs, amount: 0n, level: this.#fullAt(startMs) }];
   }
 
   /** Records a write planned for `plannedMs` that consumes `amount`, or refunds if negative. */
@@ -50,14 +48,33 @@ export class ClockOrder {
 
   /** Whether more was consumed than there ever was, debts allowed. */
   overdrawn(debt: bigint): boolean {
-    return (this.#entries.at(-1) as Entry).level < -debt * this.#rate.period;
+    const { level, atMs } = this.#entries.at(-1) as Entry;
+    return level < -debt * this.#flow.at(atMs).period;
   }
 
   #recount(index: number): void {
     const [before, entry] = this.#entries.slice(index - 1, index + 1) as [Entry, Entry];
-    const gained = BigInt(entry.atMs - before.atMs) * this.#rate.refill;
-    const held = smaller(this.#full, before.level + gained);
-    entry.level = smaller(this.#full, held - entry.amount * this.#rate.period);
+    const held = this.#heldAt(before, entry.atMs);
+    const { period } = this.#flow.at(entry.atMs);
+    entry.level = smaller(this.#fullAt(entry.atMs), held - entry.amount * period);
+  }
+
+  /** Returns what an entry comes to, through the boundaries until a time. */
+  #heldAt({ level, atMs }: Entry, nowMs: number): bigint {
+    let [held, sinceMs] = [level, atMs];
+    while (sinceMs < nowMs) {
+      const untilMs = Math.min(nowMs, this.#flow.endAt(sinceMs));
+      const gained = BigInt(untilMs - sinceMs) * this.#flow.at(sinceMs).refill;
+      held = smaller(this.#fullAt(sinceMs), held + gained);
+      sinceMs = untilMs;
+      held = smaller(this.#fullAt(sinceMs), held);
+    }
+    return held;
+  }
+
+  #fullAt(ms: number): bigint {
+    const { capacity, period } = this.#flow.at(ms);
+    return capacity * period;
   }
 
   #forgetOld(): void {

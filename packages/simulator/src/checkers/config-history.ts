@@ -9,6 +9,7 @@
 
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
 import type { Landing } from "@zae-limiter/testing/table/call.ts";
+import { type Numbers, type Windows, windowsIn } from "./windows.ts";
 
 /** A limit, in milli-tokens and milliseconds. */
 export interface ConfiguredRate {
@@ -18,7 +19,11 @@ export interface ConfiguredRate {
 }
 
 /** Rates by limit name; `undefined` if nothing is stored, and the next wider level applies. */
-type Config = ReadonlyMap<string, ConfiguredRate> | undefined;
+type Config = ReadonlyMap<string, ConfiguredLimit> | undefined;
+
+interface ConfiguredLimit extends Numbers {
+  readonly windows?: Windows;
+}
 
 interface ConfigChange {
   readonly config: Config;
@@ -41,9 +46,12 @@ export class ConfigHistory {
   readonly #changes = new Map<string, ConfigChange[]>();
   /** After so long every process knows of a change. */
   readonly knownMs: number;
+  /** The most by which the clocks of processes differ. */
+  readonly #skewMs: number;
 
-  constructor(knownMs: number) {
+  constructor(knownMs: number, skewMs = 0) {
     this.knownMs = knownMs;
+    this.#skewMs = skewMs;
   }
 
   landed(landings: readonly Landing[], nowMs: number): void {
@@ -68,10 +76,13 @@ export class ConfigHistory {
     [fromMs, toMs]: readonly [number, number],
     parents: readonly (string | undefined)[] = [undefined],
   ): boolean {
+    // Of two moments so close to each other, one is in each window that was open meanwhile.
+    const times = [fromMs - this.#skewMs, toMs + this.#skewMs];
     const may = (levels: readonly string[]): boolean | undefined => {
       for (const place of levels) {
         const known = this.#knownAt(place, fromMs, toMs);
-        if (known.some((config) => isSame(config?.get(limitName), rate))) return true;
+        const limits = known.flatMap((config) => config?.get(limitName) ?? []);
+        if (limits.some((limit) => times.some((ms) => isSame(limit, rate, ms)))) return true;
         if (!known.includes(undefined)) return false;
       }
       return undefined;
@@ -113,22 +124,27 @@ function placeOf(PK: string, SK: string): string | undefined {
 
 /** Reads the limits of an item. Without limits it holds other settings. */
 function configOf(item: Item): Config {
-  const limits = new Map<string, ConfiguredRate>();
+  const limits = new Map<string, ConfiguredLimit>();
   for (const attribute of Object.keys(item)) {
     const [, prefix, name] = CAPACITY_PATTERN.exec(attribute) ?? [];
     if (name === undefined) continue;
     const [capacity, refill, period] = ["cp", "ra", "rp"].map(
       (suffix) => Number(item[`${prefix}_${name}_${suffix}`]) * UNIT,
     ) as [number, number, number];
-    limits.set(name, { capacity, refill, period });
+    const text = item[`${prefix}_${name}_sched`];
+    const windows = typeof text === "string" ? { windows: windowsIn(text) } : {};
+    limits.set(name, { capacity, refill, period, ...windows });
   }
   return limits.size === 0 ? undefined : limits;
 }
 
-function isSame(left: ConfiguredRate | undefined, right: ConfiguredRate): boolean {
+/** Whether a limit has these numbers at a time. Those of windows are shown by the whole token. */
+function isSame(limit: ConfiguredLimit, rate: ConfiguredRate, ms: number): boolean {
+  const { windows } = limit;
+  const { capacity, refill, period } = windows?.numbersAt(limit, ms) ?? limit;
+  const shown = (milli: number) =>
+    windows === undefined ? milli : Math.max(1, Math.floor(milli / UNIT)) * UNIT;
   return (
-    left?.capacity === right.capacity &&
-    left.refill === right.refill &&
-    left.period === right.period
+    shown(capacity) === rate.capacity && shown(refill) === rate.refill && period === rate.period
   );
 }

@@ -9,8 +9,8 @@ import { imageOf, isBucket, type LimitOfShard, type ShardImage } from "./bucket-
 import { type Charged, chargedBy, isOperation } from "./charges.ts";
 import { imageBefore, isStub, isTakenIn, type MergedShard, mergedInto } from "./merged-shard.ts";
 import { Moments, turnOf } from "./moments.ts";
-import { Share, type ShareRate, shareRate } from "./share.ts";
-import { heldOf } from "./slot-image.ts";
+import { flowOf, Share } from "./share.ts";
+import { heldOf } from "./slots/slot-image.ts";
 import { Violation } from "./violation.ts";
 
 /** A landing on a bucket, parsed. */
@@ -33,6 +33,10 @@ export interface BucketLanding {
 /** How deep in debt adjustments may have brought a limit, in milli-tokens. */
 export type DebtOf = (bucket: string, limitName: string) => bigint;
 
+/** No write is sent longer than this after it was planned. */
+const CALL_MS_MAX = 1500;
+/** A base time that is pulled back over a boundary gives up three parts of a milli-token. */
+const PARTS_GIVEN_UP = 3n;
 const SLOT_ENTRY = /^s_.+_h_/;
 
 type Shares = Map<string, Share>;
@@ -88,27 +92,28 @@ export class Ledger {
     for (const name of shares.keys()) if (!kept.has(name)) shares.delete(name);
     const made = shardsMadeBy(landing, all);
     for (const limit of ratesOf(after)) {
-      const rate = shareRate(limit, after.shard, after.count);
+      const flow = flowOf(limit, after.shard, after.count);
       const share = shares.get(limit.name);
       if (share !== undefined && all.length === 1 && isAnnouncement(before, after)) {
         const atMs = Math.max(plannedMs, share.atMs);
-        shares.set(limit.name, Share.stored(rate, { ...limit, epochMs: after.epochMs }, atMs));
+        shares.set(limit.name, Share.stored(flow, { ...limit, epochMs: after.epochMs }, atMs));
         continue;
       }
       const was = before.limits.find(({ name }) => name === limit.name);
       if (share === undefined || was === undefined) {
         // It is full at the epoch, which is ahead of a clock that is slower than another.
         const startMs = Math.max(plannedMs, after.epochMs);
-        const fresh = Share.full(rate, startMs);
+        const fresh = Share.full(flow, startMs);
         fresh.take(landing.charged.get(limit.name) ?? 0n, startMs);
         shares.set(limit.name, fresh);
         continue;
       }
-      if (!sameRate(share.rate, rate)) {
+      share.refill(plannedMs);
+      if (!share.follows(flow)) {
         const moved = movedTo(made, limit.name, plannedMs);
-        share.change(rate, plannedMs, moved, landing.exactLimits.has(limit.name));
+        share.change(flow, plannedMs, moved, landing.exactLimits.has(limit.name));
       }
-      share.take(landing.charged.get(limit.name) ?? 0n, plannedMs);
+      chargeTo(share, limit.name, landing);
     }
   }
 
@@ -120,10 +125,10 @@ export class Ledger {
       // A limit that a shard does not have would start full in it.
       const shareIn = (known: Shares | undefined, shard: number) =>
         known?.get(limit.name) ??
-        Share.full(shareRate(limit, shard, gone.count), Math.max(plannedMs, after.epochMs));
+        Share.full(flowOf(limit, shard, gone.count), Math.max(plannedMs, after.epochMs));
       const share = shareIn(mine, after.shard);
-      const rate = shareRate(limit, after.shard, after.count);
-      share.absorb(shareIn(others, gone.shard), rate, plannedMs);
+      const flow = flowOf(limit, after.shard, after.count);
+      share.absorb(shareIn(others, gone.shard), flow, plannedMs);
       shares.set(limit.name, share);
     }
     this.#shards.set(after.id, shares);
@@ -138,13 +143,14 @@ export class Ledger {
     const origin = all.find((other) => shardsMadeBy(other, all).includes(image));
     const shares: Shares = new Map();
     for (const limit of ratesOf(image)) {
-      const rate = shareRate(limit, image.shard, image.count);
+      const flow = flowOf(limit, image.shard, image.count);
+      const rate = flow.at(image.epochMs);
       const level = { ...limit, epochMs: image.epochMs };
       const share =
         image.shard === 0
-          ? Share.full(rate, image.epochMs)
+          ? Share.full(flow, image.epochMs)
           : new Share(
-              rate,
+              flow,
               image.epochMs,
               origin === undefined
                 ? givenBy(all, image, limit.name) * rate.period
@@ -344,8 +350,8 @@ function movedTo(
   for (const { shard, count, epochMs, limits } of made) {
     const limit = limits.find(({ name }) => name === limitName);
     if (limit === undefined) continue;
-    const rate = shareRate(limit, shard, count);
     const atMs = Math.max(plannedMs, epochMs);
+    const rate = flowOf(limit, shard, count).at(atMs);
     moved = (moved ?? 0n) + Share.numerator(rate, { ...limit, epochMs }, atMs);
   }
   return moved;
@@ -359,8 +365,17 @@ function refuseLoss(image: ShardImage, gone: Shares): void {
   }
 }
 
-function sameRate(left: ShareRate, right: ShareRate): boolean {
-  return (
-    left.capacity === right.capacity && left.refill === right.refill && left.period === right.period
-  );
+/** Charges what a write has consumed, which may count before a boundary that has passed. */
+function chargeTo(share: Share, limitName: string, landing: BucketLanding): void {
+  const { plannedMs } = landing;
+  const { before, after } = landing as { before: ShardImage; after: ShardImage };
+  const charged = landing.charged.get(limitName) ?? 0n;
+  // Refunds need to know nothing of the bucket: they count before the boundary.
+  if (charged > 0n && share.isBoundaryBetween(after.epochMs, plannedMs - CALL_MS_MAX)) {
+    const detail = `was consumed from at ${plannedMs} by the numbers of ${after.epochMs}`;
+    throw new Violation("over-admission", `"${limitName}" of ${after.id}`, detail);
+  }
+  const isBefore = share.isBoundaryBetween(after.epochMs, share.atMs);
+  share.take(charged, plannedMs, isBefore);
+  if (isBefore && after.epochMs < before.epochMs) share.giveUp(PARTS_GIVEN_UP);
 }

@@ -13,7 +13,7 @@ import type { Key } from "@zae-limiter/limiter/storage/item.ts";
 import type { Condition } from "@zae-limiter/limiter/storage/item-store.ts";
 import type { TableCall } from "@zae-limiter/testing/table/call.ts";
 import type { ShardImage } from "./bucket-image.ts";
-import { Share, shareRate } from "./share.ts";
+import { flowOf, Share } from "./share.ts";
 
 /** No call is under way for longer. */
 const KEPT_MS = 10_000;
@@ -59,7 +59,7 @@ function takesEnough(before: ShardImage, after: ShardImage, atMs: number): boole
   return after.limits.every((limit) => {
     const was = before.limits.find(({ name }) => name === limit.name);
     if (was === undefined || limit.quota !== undefined) return true;
-    const rate = shareRate(was, before.shard, before.count);
+    const rate = flowOf(was, before.shard, before.count).at(before.epochMs);
     const full = rate.capacity * rate.period;
     const had = Share.numerator(rate, { ...was, epochMs: before.epochMs }, atMs);
     const left = Share.numerator(rate, { ...limit, epochMs: after.epochMs }, atMs);
@@ -77,7 +77,7 @@ function isProven(image: ShardImage, condition: Condition, atMs: number): boolea
   return image.limits.every((limit) => {
     const bound = condition.find(({ is, name }) => is === "<=" && name === `b_${limit.name}_tk`);
     if (bound === undefined || !("value" in bound) || typeof bound.value !== "number") return true;
-    const rate = shareRate(limit, image.shard, image.count);
+    const rate = flowOf(limit, image.shard, image.count).at(image.epochMs);
     const stored = { ...limit, tokens: BigInt(bound.value), epochMs: image.epochMs };
     return Share.numerator(rate, stored, atMs) <= rate.capacity * rate.period;
   });

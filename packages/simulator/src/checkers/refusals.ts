@@ -17,7 +17,8 @@
  * does not have yet, and finds in it at most their capacity. Limits whose parameters have changed
  * in the bucket are not judged: processes learn of that at different times. Nor are those of a
  * bucket for which another library has announced shards: its tokens are spread over shards that do
- * not exist yet. A bucket that was deleted and created again is judged once all knowledge of the
+ * not exist yet. Nor are limits with windows, of which clocks that differ see different numbers. A
+ * bucket that was deleted and created again is judged once all knowledge of the
  * old one is too old.
  */
 
@@ -321,7 +322,8 @@ export class Refusals {
     }
     const followed = this.#followed.get(id);
     const isAnnounced = before !== undefined && isAnnouncement(before, after);
-    if (isAnnounced || followed?.hasRateOf(limit) === false) this.#followed.set(id, undefined);
+    const isJudged = limit.windows === undefined && followed?.hasRateOf(limit) !== false;
+    if (isAnnounced || !isJudged) this.#followed.set(id, undefined);
     else followed?.show(limit, after, merged, this.#skewMs);
   }
 

@@ -7,12 +7,23 @@
  * earlier has forgotten less, and only then the highest level is raised by the difference.
  */
 
+import type { Numbers, Windows } from "./windows.ts";
+
 /** The part of a limit that a shard has. */
 export interface ShareRate {
   readonly capacity: bigint;
   readonly refill: bigint;
-  /** The period, times the number of shards. */
+  /** The period, times the number of shards; where there are windows, one for all of them. */
   readonly period: bigint;
+  /** The worth of 1 in a stored remainder, over the period. */
+  readonly unit: bigint;
+}
+
+/** The part of a limit that a shard has, in time. */
+export interface Flow {
+  at(ms: number): ShareRate;
+  /** Returns the first boundary after an instant. */
+  endAt(ms: number): number;
 }
 
 export function shareRate(
@@ -26,10 +37,37 @@ export function shareRate(
     capacity: whole / parts + odd,
     refill: BigInt(limit.refill),
     period: BigInt(limit.period) * parts,
+    unit: 1n,
   };
 }
 
+/** Returns the part of a shard in time: over a period that all numbers of the limit divide. */
+export function flowOf(
+  limit: Numbers & { readonly windows?: Windows | undefined },
+  shard: number,
+  count: number,
+): Flow {
+  const { windows } = limit;
+  const plain = shareRate(limit, shard, count);
+  if (windows === undefined) return { at: () => plain, endAt: () => Number.POSITIVE_INFINITY };
+  const base = { capacity: limit.capacity, refill: limit.refill, period: limit.period };
+  const periods = new Set(windows.allOf(base).map(({ period }) => BigInt(period)));
+  const common = [...periods].reduce((product, period) => product * period, BigInt(count));
+  return {
+    at: (ms) => {
+      const { capacity, refill, period } = shareRate(windows.numbersAt(base, ms), shard, count);
+      const unit = common / period;
+      return { capacity, refill: refill * unit, period: common, unit };
+    },
+    endAt: (ms) => windows.endAt(ms),
+  };
+}
+
+/** No write lands longer than this after it was planned. */
+const KEPT_MS = 60_000;
+
 export class Share {
+  /** The numbers in force at `atMs`. */
   rate: ShareRate;
   atMs: number;
   /** Numerators over the period of the rate. */
@@ -39,23 +77,27 @@ export class Share {
   #recounted = 0n;
   /** Its parameters have changed, and what is stored was rounded then. */
   #rounded = false;
+  #flow: Flow;
 
   /** `level`: over the period of the rate. */
-  constructor(rate: ShareRate, atMs: number, level: bigint) {
-    this.rate = rate;
+  constructor(flow: Flow, atMs: number, level: bigint) {
+    this.#flow = flow;
+    this.rate = flow.at(atMs);
     this.atMs = atMs;
     this.highest = level;
     this.lowest = level;
   }
 
-  static full(rate: ShareRate, atMs: number): Share {
-    return new Share(rate, atMs, rate.capacity * rate.period);
+  static full(flow: Flow, atMs: number): Share {
+    const rate = flow.at(atMs);
+    return new Share(flow, atMs, rate.capacity * rate.period);
   }
 
   /** Creates a share that holds what is stored. */
-  static stored(rate: ShareRate, stored: StoredLevel, atMs: number): Share {
+  static stored(flow: Flow, stored: StoredLevel, atMs: number): Share {
+    const rate = flow.at(atMs);
     const level = Share.numerator(rate, stored, atMs);
-    const share = new Share(rate, atMs, smaller(rate.capacity * rate.period, level));
+    const share = new Share(flow, atMs, smaller(rate.capacity * rate.period, level));
     share.#rounded = true;
     if (level < 0n) share.#recounted = ceilDiv(-level, rate.period);
     return share;
@@ -70,17 +112,73 @@ export class Share {
   }
 
   refill(nowMs: number): void {
-    if (nowMs <= this.atMs) return;
-    const gained = this.#gained(this.atMs, nowMs);
-    this.highest = smaller(this.#full, this.highest + gained);
-    this.lowest = smaller(this.#full, this.lowest + gained);
-    this.atMs = nowMs;
+    while (nowMs > this.atMs) {
+      const endMs = this.#flow.endAt(this.atMs);
+      const untilMs = Math.min(nowMs, endMs);
+      const gained = this.#gained(this.atMs, untilMs);
+      this.highest = smaller(this.#full, this.highest + gained);
+      this.lowest = smaller(this.#full, this.lowest + gained);
+      this.atMs = untilMs;
+      if (untilMs === endMs) this.#cross();
+    }
   }
 
-  /** Consumes `amount` by a write that was planned for `plannedMs`; refunds if negative. */
-  take(amount: bigint, plannedMs: number): void {
+  /** Goes on with the numbers that are in force now. What is beyond them is cut. */
+  #cross(): void {
+    const before = this.rate;
+    this.rate = this.#flow.at(this.atMs);
+    // The part of a milli-token that is stored is rounded down, to units of the new period.
+    if (this.rate.unit !== before.unit) this.lowest -= this.rate.unit;
+    this.highest = smaller(this.#full, this.highest);
+    this.lowest = smaller(this.#full, this.lowest);
+  }
+
+  /** Lets some milli-tokens be missing. */
+  giveUp(milli: bigint): void {
+    this.lowest -= milli * this.rate.period;
+  }
+
+  /** Returns the most that there is if the bucket was cut at the last boundary. */
+  #sinceBoundary(): bigint {
+    let boundaryMs = this.atMs - KEPT_MS;
+    for (;;) {
+      const endMs = this.#flow.endAt(boundaryMs);
+      if (endMs > this.atMs) break;
+      boundaryMs = endMs;
+    }
+    const most = Share.full(this.#flow, boundaryMs);
+    most.refill(this.atMs);
+    return most.highest;
+  }
+
+  /** Whether a boundary lies after a base time, and not after another time. */
+  isBoundaryBetween(epochMs: number, nowMs: number): boolean {
+    return this.#flow.endAt(epochMs) <= nowMs;
+  }
+
+  /** Whether another share has the same numbers, and windows with the same ones. */
+  follows(flow: Flow): boolean {
+    const [one, other] = [this.#flow.at(this.atMs), flow.at(this.atMs)];
+    return (
+      one.capacity === other.capacity && one.refill === other.refill && one.period === other.period
+    );
+  }
+
+  /**
+   * Consumes `amount` by a write that was planned for `plannedMs`; refunds if negative. `isBefore`:
+   * it counts before a boundary that has passed, where what is beyond the new capacity was cut.
+   */
+  take(amount: bigint, plannedMs: number, isBefore = false): void {
     this.refill(plannedMs);
     const taken = amount * this.rate.period;
+    if (isBefore) {
+      const most = this.#sinceBoundary();
+      const left = this.highest - taken;
+      if (amount > 0n) this.lowest -= taken;
+      if (amount < 0n || left > most) this.highest = smaller(this.#full, left);
+      else this.highest = smaller(this.highest, most);
+      return;
+    }
     if (amount > 0n && plannedMs < this.atMs && this.isFull) {
       this.highest = this.#full + this.#gained(plannedMs, this.atMs);
     }
@@ -94,16 +192,18 @@ export class Share {
    * does not know its remainder, and gives up less than two milli-tokens; one that does know it, an
    * `exact` one, gives up nothing.
    */
-  change(rate: ShareRate, plannedMs: number, moved?: bigint, exact = false): void {
+  change(flow: Flow, plannedMs: number, moved?: bigint, exact = false): void {
     this.refill(plannedMs);
     const before = this.rate;
+    this.#flow = flow;
+    const rate = flow.at(this.atMs);
     this.#rounded = true;
     const late = this.#gained(plannedMs, this.atMs);
     if (rate.period !== before.period) {
       this.highest = ceilDiv(this.highest * rate.period, before.period);
       this.lowest = floorDiv(this.lowest * rate.period, before.period);
       // The part of a milli-token that is stored is rounded down, to units of the new period.
-      if (rate.period % before.period !== 0n) this.lowest -= 1n;
+      if (rate.period % before.period !== 0n) this.lowest -= rate.unit;
     }
     this.rate = rate;
     if (plannedMs < this.atMs) {
@@ -118,21 +218,23 @@ export class Share {
   }
 
   /**
-   * Takes in another share of the same count: `rate` is that of both together. Each of them was cut
+   * Takes in another share of the same count: `flow` is that of both together. Each of them was cut
    * at what it holds until `plannedMs`, and not any more since. Half of the least part that is
    * stored may be given up.
    */
-  absorb(other: Share, rate: ShareRate, plannedMs: number): void {
+  absorb(other: Share, flow: Flow, plannedMs: number): void {
     const untilMs = Math.max(plannedMs, this.atMs, other.atMs);
     for (const share of [this, other]) share.refill(untilMs);
     const regained = 2n * this.#gained(plannedMs, untilMs);
     const before = this.rate.period;
+    this.#flow = flow;
+    const rate = flow.at(untilMs);
     this.rate = rate;
     this.#rounded = true;
     this.#recounted += other.#recounted;
     const highest = this.highest + other.highest + regained;
     this.highest = smaller(this.#full, ceilDiv(highest * rate.period, before));
-    this.lowest = floorDiv((this.lowest + other.lowest) * rate.period, before) - 1n;
+    this.lowest = floorDiv((this.lowest + other.lowest) * rate.period, before) - rate.unit;
   }
 
   /** Returns in which way the stored balance is wrong; `undefined` when it may be right. */
@@ -159,12 +261,20 @@ export class Share {
   /** Returns the stored balance at a time, over the period of the share. */
   static numerator(rate: ShareRate, stored: StoredLevel, atMs: number): bigint {
     const { tokens, epochMs, remainder } = stored;
-    const { period, refill } = rate;
-    const carried = remainder >= 0 && BigInt(remainder) < period ? BigInt(remainder) : 0n;
+    const { period, refill, unit } = rate;
+    const parts = BigInt(remainder) * unit;
+    const carried = remainder >= 0 && parts < period ? parts : 0n;
     return tokens * period + BigInt(atMs - epochMs) * refill + carried;
   }
 
   #levelOf(stored: StoredLevel): bigint {
+    const { epochMs } = stored;
+    if (this.isBoundaryBetween(epochMs, this.atMs)) {
+      const level = Share.numerator(this.#flow.at(epochMs), stored, epochMs);
+      const walked = new Share(this.#flow, epochMs, level);
+      walked.refill(this.atMs);
+      return walked.highest;
+    }
     return smaller(this.#full, Share.numerator(this.rate, stored, this.atMs));
   }
 

@@ -8,7 +8,7 @@
 import type { LimitOfShard, ShardImage } from "./bucket-image.ts";
 import { ClockOrder } from "./clock-order.ts";
 import { type BucketLanding, type DebtOf, ratesOf } from "./ledger.ts";
-import { shareRate } from "./share.ts";
+import { flowOf } from "./share.ts";
 import { Violation } from "./violation.ts";
 
 interface Total {
@@ -57,12 +57,16 @@ export class Totals {
 
   #totalOf(id: string, limit: LimitOfShard, epochMs: number): Total | undefined {
     if (!this.#totals.has(id)) {
-      const consumed = new ClockOrder(shareRate(limit, 0, 1), epochMs);
+      const consumed = new ClockOrder(flowOf(limit, 0, 1), epochMs);
       this.#totals.set(id, { consumed, limit });
     }
     const total = this.#totals.get(id);
     if (total === undefined) return undefined;
-    const { capacity, refill, period } = total.limit;
+    const { capacity, refill, period, windows } = total.limit;
+    if (windows?.text !== limit.windows?.text) {
+      const detail = `has the windows ${limit.windows?.text} in place of ${windows?.text}`;
+      throw new Violation("conservation", id, detail);
+    }
     if (capacity === limit.capacity && refill === limit.refill && period === limit.period) {
       return total;
     }

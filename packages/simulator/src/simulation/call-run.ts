@@ -11,7 +11,7 @@ import {
 import { RateLimitExceeded } from "@zae-limiter/limiter/domain/errors/rate-limit-exceeded.ts";
 import { TOTAL } from "@zae-limiter/limiter/domain/names.ts";
 import { type Amounts, slotOf } from "../checkers/books.ts";
-import type { SlotGrant } from "../checkers/slot-grants.ts";
+import type { SlotGrant } from "../checkers/slots/slot-grants.ts";
 import { Violation } from "../checkers/violation.ts";
 import { CallJudge } from "./call-judge.ts";
 import type { Deed } from "./parameters.ts";

@@ -5,6 +5,7 @@
  */
 
 import type { Random } from "@zae-limiter/limiter/base/random.ts";
+import type { WindowOptions } from "@zae-limiter/limiter/domain/limit.ts";
 import { seededRandom } from "@zae-limiter/testing/seeded-random.ts";
 import type { Faults } from "@zae-limiter/testing/table/faults.ts";
 import { between, pick } from "../draw.ts";
@@ -96,6 +97,8 @@ export interface Parameters {
   readonly cutsPerMinute: number;
   /** The periods of quotas; calls come around their edges. */
   readonly quotas: QuotaPeriods | undefined;
+  /** Windows in which limits have other numbers, by the name of the limit. */
+  readonly windows: Readonly<Record<string, readonly WindowOptions[]>>;
   /** Wrong refusals are violations; otherwise they are only counted. */
   readonly judgesRefusals: boolean;
   /** Nothing fails and nothing is throttled, so no call may end as unavailable. */
@@ -126,6 +129,7 @@ const NOTHING_SPECIAL = {
   slots: [],
   cutsPerMinute: 0,
   quotas: undefined,
+  windows: {},
   judgesRefusals: true,
   isHealthy: false,
 } as const satisfies Partial<Parameters>;

@@ -123,7 +123,7 @@ export function sessions(drawn: Parameters, random: Random): Partial<Parameters>
 }
 
 /** Draws bursts of calls around edges, with clocks that differ and few faults. */
-function around({ minutes, faults }: Parameters, random: Random): Partial<Parameters> {
+export function around({ minutes, faults }: Parameters, random: Random): Partial<Parameters> {
   return {
     ...HEALTHY,
     isHealthy: false,
@@ -143,7 +143,7 @@ function around({ minutes, faults }: Parameters, random: Random): Partial<Parame
 }
 
 /** Makes one bucket whose number of shards changes all the time. */
-function sharded(drawn: Parameters, random: Random): Partial<Parameters> {
+export function sharded(drawn: Parameters, random: Random): Partial<Parameters> {
   return {
     ...(random() < 0.3 ? { writeUnitsPerSecond: heated(drawn, random).writeUnitsPerSecond } : {}),
     entities: 1,

@@ -128,19 +128,22 @@ class Simulation {
       }
     }
     for (const resource of resourcesOf(this.#parameters)) {
-      await repository.limits.setResource(resource, this.#carrying([...limits, ...slots]));
+      await repository.limits.setResource(resource, this.#complete([...limits, ...slots]));
     }
-    if (totals.length > 0) await repository.limits.setResource(TOTAL, this.#carrying(totals));
+    if (totals.length > 0) await repository.limits.setResource(TOTAL, this.#complete(totals));
     for (let hired = 1; hired < processes; hired += 1) await this.#staff.hire();
     const { latecomers, operators } = this.#parameters;
     if (latecomers || operators.includes("move")) await this.#useAll();
   }
 
-  /** Returns limits with what their quotas carry, which has no text. */
-  #carrying(limits: readonly string[]): Limit[] {
+  /** Returns limits with their windows and with what their quotas carry, which have no text. */
+  #complete(limits: readonly string[]): Limit[] {
+    const { windows } = this.#parameters;
     const { carry } = this.#parameters.quotas ?? {};
     return limits.map((text) => {
       const limit = Limit.parse(text);
+      const scheduled = windows[limit.name];
+      if (scheduled !== undefined) return limit.withSchedule(scheduled);
       const { quota, ...json } = limit.toJSON();
       if (quota === undefined || carry === undefined) return limit;
       return Limit.fromJSON({ ...json, quota: { ...quota, ...carry } });

@@ -18,6 +18,7 @@ import {
 } from "./parameters.ts";
 import { budgets, carried, quotas, sessions, zones } from "./quota-worlds.ts";
 import { slots } from "./slot-worlds.ts";
+import { windows } from "./window-worlds.ts";
 
 /**
  * The names of the worlds, for `simulateSeeds`: the kind of trouble a run searches for.
@@ -47,6 +48,7 @@ export const WORLD_NAMES = [
   "carried",
   "budgets",
   "slots",
+  "windows",
 ] as const;
 /** The name of a world that runs are made in. */
 export type WorldName = (typeof WORLD_NAMES)[number];
@@ -79,6 +81,7 @@ const WORLDS: Readonly<Record<WorldName, Draw>> = {
   carried,
   budgets,
   slots,
+  windows,
 };
 
 export function drawWorld(world: WorldName, seed: number, minutes: number | undefined): Parameters {

@@ -1,4 +1,4 @@
-/** Mutants of quotas and sessions: when periods begin, what they grant, and what comes back. */
+/** Mutants of quotas, sessions and windows: when they begin, what they grant, what comes back. */
 
 import type { Mutant } from "./mutants.ts";
 
@@ -133,6 +133,32 @@ export const QUOTA_MUTANTS: readonly Mutant[] = [
       },
     ],
     world: "sessions",
+    caughtBy: ["over-admission"],
+  },
+  {
+    name: "windows-known-once",
+    breaks: "A process computes once which window is open, and never again.",
+    changes: [
+      {
+        file: "packages/limiter/src/domain/schedules.ts",
+        from: "if (ms >= latest.fromMs && ms < latest.endMs) return latest;",
+        to: "if (latest.endMs > 0) return latest;",
+      },
+    ],
+    world: "windows",
+    caughtBy: ["over-admission", "conservation", "refusals"],
+  },
+  {
+    name: "boundary-granted-twice",
+    breaks: "A base time that is pulled back over a boundary takes back by the new numbers alone.",
+    changes: [
+      {
+        file: `${BUCKETS}/distributed/plan/seen-bucket.ts`,
+        from: "const isPulledBack = refilledAtMs - nowMs > EPOCH_AHEAD_MS_MAX;",
+        to: "const isPulledBack = refilledAtMs - nowMs > 1000 * EPOCH_AHEAD_MS_MAX;",
+      },
+    ],
+    world: "windows",
     caughtBy: ["over-admission"],
   },
 ];

@@ -54,6 +54,7 @@ const FORMER_FAULTS: readonly [number, WorldName, string, number?][] = [
   [15, "quotas", "an answer that came after the reset", 0.25],
   [88, "zones", "a consume from shards in different periods", 0.25],
   [100_101, "zones", "a state from before a merge that refused", 0.25],
+  [3, "windows", "a boundary that clocks which are seconds apart were granted twice", 0.25],
 ];
 
 /** Draws the parameters of a seed, and makes the run short. */

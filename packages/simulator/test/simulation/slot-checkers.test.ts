@@ -1,8 +1,8 @@
 /** The checkers of slots, shown writes and grants that are right and some that are wrong. */
 
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
-import { SlotBooks } from "@zae-limiter/simulator/checkers/slot-books.ts";
-import { SlotGrants } from "@zae-limiter/simulator/checkers/slot-grants.ts";
+import { SlotBooks } from "@zae-limiter/simulator/checkers/slots/slot-books.ts";
+import { SlotGrants } from "@zae-limiter/simulator/checkers/slots/slot-grants.ts";
 import type { Landing, TableCall } from "@zae-limiter/testing/table/call.ts";
 import { beforeEach, describe, expect, test } from "vitest";
 

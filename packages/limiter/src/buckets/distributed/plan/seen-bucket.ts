@@ -212,7 +212,7 @@ export function hasPassed(
   return isPulledBack && SCHEDULES.endAt(rate, nowMs) <= refilledAtMs;
 }
 
-/** Returns the level of a limit with windows at its last boundary, or as of now where it is ahead. */
+/** Returns the level of a limit with windows at its last boundary, or as of now if it is ahead. */
 export function levelAt(
   { shard, shardCount, refilledAtMs }: Pick<StoredBucket, "shard" | "shardCount" | "refilledAtMs">,
   { tokensMilli, remainder, rate }: StoredLimit,

@@ -4,7 +4,7 @@
  * to give it back, which is before the table knows.
  */
 
-import { Violation } from "./violation.ts";
+import { Violation } from "../violation.ts";
 
 /** The slots of one limit of one bucket that a call holds. */
 export interface SlotGrant {

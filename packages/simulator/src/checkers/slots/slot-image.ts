@@ -5,7 +5,7 @@
  */
 
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
-import { Violation } from "./violation.ts";
+import { Violation } from "../violation.ts";
 
 /** Slots that an entry holds. */
 export interface EntryOfShard {

@@ -6,10 +6,10 @@
 
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
 import type { Landing, TableCall } from "@zae-limiter/testing/table/call.ts";
-import { isBucket } from "./bucket-image.ts";
-import { isStub } from "./merged-shard.ts";
+import { isBucket } from "../bucket-image.ts";
+import { isStub } from "../merged-shard.ts";
+import { Violation } from "../violation.ts";
 import { allIn, type EntryOfShard, heldIn, type SlotsOfShard, slotsOf } from "./slot-image.ts";
-import { Violation } from "./violation.ts";
 
 const HOLDER_PATTERN = /^_\/HOLDER#(.+)$/;
 const PLACE_PATTERN = /^[^/]*\/BUCKET#(.+#[^#]+)#(\d+)$/;
