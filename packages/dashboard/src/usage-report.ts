@@ -49,7 +49,7 @@ export async function usageReport(
 ): Promise<UsageJson> {
   const isOneEntity = new Set(snapshots.map(({ entityId }) => entityId)).size <= 1;
   const counted = isOneEntity ? snapshots : await repository.usage.withoutCascaded(snapshots);
-  return { ...grouped(repository.usage.withoutTotals(counted), groupBy), complete };
+  return { ...grouped(repository.usage.withoutTotals(counted, snapshots), groupBy), complete };
 }
 
 /** Returns the groups that consumed most by name, and all others as one. Pure. */

@@ -155,7 +155,7 @@ async function reported(
   } while (cursor !== undefined);
   // The total of one resource is what was asked for, also where that resource is @all.
   const distinct = (found: readonly UsageSnapshot[]) =>
-    resource === undefined ? usage.withoutTotals(found) : found;
+    resource === undefined ? usage.withoutTotals(found, all) : found;
   const isByTag = by.includes("tag");
   const isAsked = (one: UsageSnapshot) => entityId !== undefined || isTag(one.entityId) === isByTag;
   const asked = distinct(all.filter(isAsked));

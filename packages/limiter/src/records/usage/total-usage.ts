@@ -59,17 +59,24 @@ export class TotalUsage {
 
 /**
  * Excludes from totals what the resources among the snapshots have counted, for sums over several
- * resources. A total that is wholly included is left out.
+ * resources. A total that is wholly included is left out. `all`: the snapshots before those of
+ * resources were left out for their ancestors, whose acquires the totals have counted, too.
  */
-export function withoutCountedTotals(snapshots: readonly UsageSnapshot[]): UsageSnapshot[] {
+export function withoutCountedTotals(
+  snapshots: readonly UsageSnapshot[],
+  all: readonly UsageSnapshot[] = snapshots,
+): UsageSnapshot[] {
   const sums = new Map<string, { counters: Map<string, number>; events: number }>();
   const windowOf = ({ entityId, windowType, windowStart }: UsageSnapshot) =>
     `${windowType} ${windowStart} ${entityId}`;
+  const sumOf = (snapshot: UsageSnapshot) =>
+    entryOf(sums, windowOf(snapshot), () => ({ counters: new Map(), events: 0 }));
+  for (const snapshot of all) {
+    if (snapshot.resource !== TOTAL) sumOf(snapshot).events += snapshot.totalEvents;
+  }
   for (const snapshot of snapshots) {
     if (snapshot.resource === TOTAL) continue;
-    const sum = entryOf(sums, windowOf(snapshot), () => ({ counters: new Map(), events: 0 }));
-    addCounters(sum.counters, new Map(Object.entries(snapshot.counters)));
-    sum.events += snapshot.totalEvents;
+    addCounters(sumOf(snapshot).counters, new Map(Object.entries(snapshot.counters)));
   }
   return snapshots.flatMap((snapshot) => {
     const counted = snapshot.resource === TOTAL ? sums.get(windowOf(snapshot)) : undefined;

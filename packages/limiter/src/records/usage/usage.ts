@@ -231,10 +231,14 @@ export class UsageRecords {
 
   /**
    * Excludes from totals what the resources among the snapshots have counted in the same window,
-   * for sums over several resources. A total that is wholly included is left out.
+   * for sums over several resources. A total that is wholly included is left out. `all`: what
+   * `withoutCascaded` was given, where the snapshots are its answer.
    */
-  withoutTotals(snapshots: readonly UsageSnapshot[]): UsageSnapshot[] {
-    return withoutCountedTotals(snapshots);
+  withoutTotals(
+    snapshots: readonly UsageSnapshot[],
+    all: readonly UsageSnapshot[] = snapshots,
+  ): UsageSnapshot[] {
+    return withoutCountedTotals(snapshots, all);
   }
 
   #check(options: UsageQuery): CheckedQuery {

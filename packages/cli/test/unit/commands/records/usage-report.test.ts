@@ -60,6 +60,26 @@ const rows = (out: string) =>
 const DECEMBER = ["--month", "2026-12", "--zone", "Europe/Berlin"];
 
 describe("usage report", () => {
+  test("a call that cascades and counts for totals is one event of the total", async () => {
+    const { run: runHere, name: namespace } = store.namespace();
+    const usageKept = { retentionDays: 3650 };
+    const options = { namespace, clock: () => nowMs, totals: true, usage: usageKept };
+    const limiter = await RateLimiter.open(store.url, options);
+    const { entities, limits } = limiter.repository;
+    await entities.create({ id: "team-a" });
+    await entities.create({ id: "ann", parentId: "team-a", cascade: true });
+    await limits.setEntity("team-a", ["usd:$900/hour"], { resource: TOTAL });
+    await limits.setEntity("ann", ["usd:$500/hour", "rph:60/hour"], { resource: TOTAL });
+    for (const resource of ["gpt-4", "claude"]) {
+      await limiter.acquire({ entityId: "ann", resource, consume: { usd: 1_000_000, rph: 1 } });
+    }
+    await limiter.close();
+    for (const by of ["entity,model", "model", "entity"]) {
+      const { out } = await runHere("usage", "report", "--by", by, ...DECEMBER);
+      expect(rows(out).find(([first]) => first === "TOTAL")).toEqual(["TOTAL", "2", "2", "$2.00"]);
+    }
+  });
+
   test("rows are by entity and model with dollars next to tokens, and the total counts once", async () => {
     const { code, out, err } = await run("usage", "report", ...DECEMBER);
     expect({ code, err }).toEqual({ code: 0, err: "" });
@@ -176,12 +196,11 @@ describe("usage report", () => {
     await limiter.close();
     const args = ["usage", "report", "--by", "model", "--url", store.url];
     const { out } = await run(...args, "--namespace", "new-user");
-    // The first call is decided again, once prices were read, and both acquires are events.
     expect(rows(out).slice(2)).toEqual([
       ["RESOURCE", "EVENTS", "usd"],
-      ["gpt-4o", "3", "$0.025"],
+      ["gpt-4o", "2", "$0.025"],
       ["gpt-4o-mini", "1", "$0.00075"],
-      ["TOTAL", "4", "$0.02575"],
+      ["TOTAL", "3", "$0.02575"],
     ]);
   });
 
