@@ -80,7 +80,8 @@ export function grouped(
       values[limitName][at] = (values[limitName][at] ?? 0) + amount;
     }
   }
-  const order = [...shown, OTHER];
+  // The gateway counts models that are on no list for a resource of the same name.
+  const order = [...new Set([...shown, OTHER])];
   return {
     windows,
     limitNames: [...limitNames].sort(),

@@ -170,6 +170,25 @@ test("usage is grouped by the entities that used most, and the rest is one group
   expect(groups.at(-1)?.values).toEqual({ requests: [15], tpm: [50] });
 });
 
+test("a resource with the name of the rest is one group with it", () => {
+  const few = ["gpt-4", "other"].map((resource) => snapshot({ resource, counters: { usd: 10 } }));
+  const named = grouped(few, "resource").groups;
+  expect(named.map(({ name, values }) => [name, values.usd])).toEqual([
+    ["gpt-4", [10]],
+    ["other", [10]],
+  ]);
+  const many = Array.from({ length: 12 }, (_, n) =>
+    snapshot({
+      resource: n === 11 ? "other" : `model-${n}`,
+      totalEvents: n,
+      counters: { usd: 10 },
+    }),
+  );
+  const { groups } = grouped(many, "resource");
+  expect(groups.map(({ name, values }) => [name, values.usd])[0]).toEqual(["other", [60]]);
+  expect(groups).toHaveLength(7);
+});
+
 test("a CSV file quotes what it must, and no cell of it is a formula", () => {
   const text = csvOf([
     snapshot({ entityId: "=cmd|'/C calc'!A0", counters: { tpm: -5 } }),
