@@ -201,7 +201,7 @@ export class ActiveLease implements Lease {
       return granted !== undefined;
     }
     // The lease has ended by now: what came too late is refunded at once.
-    if (granted !== undefined) await this.#held().refundLate(holdingsOf(granted, part));
+    if (granted !== undefined) await this.#held().refundLate(granted, part);
     throw new LeaseExpiredError();
   }
 

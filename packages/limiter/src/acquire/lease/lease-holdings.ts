@@ -111,13 +111,17 @@ export class LeaseHoldings {
         pendingMilli.fill(0);
         unsureMilli.fill(0);
       }
-      await this.refundLate(holdings);
+      await this.#refund(holdings, this.#slotsFromMs);
     });
   }
 
-  /** Refunds what was consumed for the lease and is not among its holdings. */
-  async refundLate(holdings: readonly Holding[]): Promise<void> {
-    this.#reportSlots(holdings, slotMilli);
+  /** Refunds what a part of the call was granted after the lease had ended. */
+  refundLate(granted: Granted, part: number): Promise<void> {
+    return this.#refund(holdingsOf(granted, part), granted.heldFromMs);
+  }
+
+  async #refund(holdings: readonly Holding[], slotsFromMs: number | undefined): Promise<void> {
+    this.#reportSlots(holdings, slotMilli, slotsFromMs);
     this.#reportRefund(holdings);
     const due = holdings.filter(({ heldMilli }) => heldMilli.some((held) => held !== 0));
     const refunds = due.map(async (holding) => {
@@ -139,7 +143,7 @@ export class LeaseHoldings {
   #writePending(): Promise<void> | undefined {
     const due = this.all.filter(isPending);
     if (due.length === 0) return undefined;
-    this.#reportSlots(due, freedMilli);
+    this.#reportSlots(due, freedMilli, this.#slotsFromMs);
     const deltas = due.map((holding) => heldAs(holding, [...holding.pendingMilli]));
     const results = due.map((holding) => this.#write(holding));
     if (!results.every((result) => result === true)) return this.#reportLater(results, deltas);
@@ -207,8 +211,11 @@ export class LeaseHoldings {
   }
 
   /** Reports slots that are given back now, and how long they were held. */
-  #reportSlots(holdings: readonly Holding[], slotsOf: (each: Holding, at: number) => number): void {
-    const fromMs = this.#slotsFromMs;
+  #reportSlots(
+    holdings: readonly Holding[],
+    slotsOf: (each: Holding, at: number) => number,
+    fromMs: number | undefined,
+  ): void {
     if (fromMs === undefined) return;
     const freed = holdings.filter((each) => each.heldMilli.some((_, at) => slotsOf(each, at) > 0));
     if (freed.length === 0) return;

@@ -121,6 +121,18 @@ describe("the metrics of a limiter", () => {
     expect(pointsOf(metrics, "zae_limiter.tokens.refunded")).toEqual([["gpt-4 rpm", 1]]);
   });
 
+  it("slots that came too late for their lease are not counted as held", async () => {
+    const limiter = await opened(["rpm:100/day", "parallel:5 concurrent"]);
+    const { meter, collect } = meters();
+    ends.push(observe(limiter, { meter, tracer: false }));
+    const lease = await limiter.acquire({ ...REQUEST, consume: { rpm: 1 } });
+    const late = lease.consume({ parallel: 2 });
+    await lease.commit();
+    await expect(late).rejects.toThrow("not active any more");
+    const held = pointsOf(await collect(), "zae_limiter.slots.held");
+    expect(held).toEqual([["gpt-4 parallel", 0]]);
+  });
+
   it("name the parent that refused", async () => {
     const limiter = await opened(["rpm:100"]);
     const { entities, limits } = limiter.repository;
