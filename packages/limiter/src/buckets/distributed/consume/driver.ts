@@ -182,10 +182,10 @@ export class Driver {
       return group.record({ of: "changed" });
     }
     group.markSent(write.members);
-    const { ok, bucket, entry } = await this.write(group, write, deadline);
+    const { ok, bucket, entry, askedMs = atMs } = await this.write(group, write, deadline);
     group.clearSent();
     if (!ok || bucket === undefined) {
-      return group.record({ of: "shown", shard, bucket, askedMs: atMs, overtaken: write });
+      return group.record({ of: "shown", shard, bucket, askedMs, overtaken: write });
     }
     this.#states.correct(bucket);
     this.#splitter.loads?.recordMeter(bucket);
@@ -202,10 +202,10 @@ export class Driver {
     const unpredict = shards.predict(key.PK, from, guesses);
     const observe = shards.observe(key.PK);
     try {
-      const { ok, item, entry } = await this.#requests.update(key, plan, deadline);
+      const { ok, item, entry, askedMs } = await this.#requests.update(key, plan, deadline);
       const { bucket } = observe(decoded(item), write.atMs);
       if (bucket !== undefined) this.#learn(key.PK, ok, bucket, write);
-      return { ok: ok && bucket !== undefined, bucket, entry };
+      return { ok: ok && bucket !== undefined, bucket, entry, askedMs };
     } catch (error) {
       if (error instanceof RateLimiterUnavailable && error.nothingWritten) {
         const { config } = request;

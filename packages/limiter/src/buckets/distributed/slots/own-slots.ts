@@ -55,6 +55,8 @@ export interface Sent {
 }
 
 export interface SlotsSent extends Sent {
+  /** When the store was asked: turns and unknown outcomes come before. */
+  readonly askedMs: number;
   /** The entry of each write; `undefined` where it moves no slots. */
   readonly entries: readonly (string | undefined)[];
 }
@@ -82,12 +84,14 @@ export interface OwnSlotsOptions extends UntilAnsweredOptions {
 
 export class OwnSlots {
   readonly #store: RecordContext["store"];
+  readonly #clock: RecordContext["clock"];
   readonly #options: OwnSlotsOptions;
   readonly #places = new Map<string, Place>();
   readonly #pending = new Set<Promise<unknown>>();
 
-  constructor({ store }: Pick<RecordContext, "store">, options: OwnSlotsOptions) {
+  constructor({ store, clock }: Pick<RecordContext, "store" | "clock">, options: OwnSlotsOptions) {
     this.#store = store;
+    this.#clock = clock;
     this.#options = options;
   }
 
@@ -109,6 +113,7 @@ export class OwnSlots {
         const write = writes[at];
         return write === undefined ? plan : withEntry(plan, write);
       });
+      const askedMs = this.#clock();
       let sent: Sent;
       try {
         sent = await send(requests);
@@ -119,7 +124,7 @@ export class OwnSlots {
       writes.forEach((write, at) => {
         if (write !== undefined) this.#record((moves[at] as SlotMove).key, write, sent, at);
       });
-      return { ...sent, entries: writes.map((write) => write?.entry) };
+      return { ...sent, askedMs, entries: writes.map((write) => write?.entry) };
     });
   }
 

@@ -49,6 +49,8 @@ export interface Written {
   readonly bucket: SeenBucket | undefined;
   /** The entry that has its slots; absent where it moves none. */
   readonly entry?: string | undefined;
+  /** When the store was asked, where that was later than planned. */
+  readonly askedMs?: number | undefined;
 }
 
 export class ShardRequests {
@@ -116,7 +118,7 @@ export class ShardRequests {
     key: Key,
     plan: WritePlan,
     deadline: Deadline,
-  ): Promise<WriteResult & Pick<Written, "entry">> {
+  ): Promise<WriteResult & Pick<Written, "entry" | "askedMs">> {
     if (plan.slots !== undefined) return this.#updateSlots(key, plan, deadline);
     const { change, condition } = plan;
     const options = { timeoutMs: deadline.timeoutMs, hotKey: "raise" } as const;
@@ -128,11 +130,12 @@ export class ShardRequests {
     key: Key,
     plan: WritePlan,
     deadline: Deadline,
-  ): Promise<WriteResult & Pick<Written, "entry">> {
+  ): Promise<WriteResult & Pick<Written, "entry" | "askedMs">> {
     const options = { hotKey: "raise" } as const;
     const sent = await this.#slots.update({ key, plan }, deadline, options);
     invariant(sent !== undefined, "an entry of this process takes slots");
-    return { ok: sent.ok, item: sent.items.get(0), entry: sent.entries[0] };
+    const { ok, items, entries, askedMs } = sent;
+    return { ok, item: items.get(0), entry: entries[0], askedMs };
   }
 
   /** Creates the bucket, full except for the amounts of the members, unless it exists by now. */

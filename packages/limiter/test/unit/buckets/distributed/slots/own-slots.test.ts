@@ -115,7 +115,7 @@ class Process {
     const closed = this.closing.signal;
     setMaxListeners(0, closed);
     const options = { holder, timer, random, closed, timeoutMs: TIMEOUT_MS };
-    this.slots = new OwnSlots({ store: world.store(() => this.isDown) }, options);
+    this.slots = new OwnSlots({ store: world.store(() => this.isDown), clock: () => 0 }, options);
   }
 
   get deadline(): Deadline {

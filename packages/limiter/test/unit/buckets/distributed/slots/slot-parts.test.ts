@@ -24,14 +24,16 @@ function opened() {
   const time = new VirtualTime(1_763_500_000_000);
   const items = new MemoryItemStore({ clock: time.clock });
   const open = () => {
-    const state = { isDown: false };
+    const state = { isDown: false, delayMs: 0 };
     const warnings: BucketWarning[] = [];
     const store = new Proxy(items, {
       get: (target, name: keyof MemoryItemStore) => {
         const value = target[name];
         if (typeof value !== "function") return value;
         return (...call: never[]) => {
-          if (!state.isDown) return (value as (...all: never[]) => unknown).apply(target, call);
+          const act = () => (value as (...all: never[]) => unknown).apply(target, call);
+          if (state.delayMs > 0) return time.timer.sleep(state.delayMs).then(act);
+          if (!state.isDown) return act();
           return Promise.reject(new RateLimiterUnavailable("down", { nothingWritten: true }));
         };
       },
@@ -78,6 +80,28 @@ test("slots of a process that is cut off go to another one, and its releases cha
   for (const refund of refundOf(LEG, held.legs[0]?.parts ?? [])) await one.buckets.refund(refund);
   expect(await free()).toMatchObject({ balanceMilli: 0 });
   expect(Object.values((await free())?.holders ?? {})).toEqual([2]);
+  await Promise.all([one.buckets.close(), other.buckets.close()]);
+});
+
+test("a call that waited for its turn is refused by the time at which the store was asked", async () => {
+  const { time, open } = opened();
+  const config = configOf(["b:10/10sec", "parallel:9 concurrent"]);
+  const leg = (b: number, slots: number): Leg => {
+    return { ...LEG, config, amountsMilli: [b * 1000, slots * 1000] };
+  };
+  const [one, other] = [open(), open()];
+  expect((await one.buckets.consume([leg(9, 1)])).outcome).toBe("granted");
+  one.state.delayMs = 1500;
+  const before = one.buckets.consume([leg(0, 1)]);
+  await time.pass(10);
+  const waiting = one.buckets.consume([leg(1, 1)]);
+  expect((await other.buckets.consume([leg(1, 0)])).outcome).toBe("granted");
+  one.state.delayMs = 0;
+  await time.pass(1490);
+  expect((await before).outcome).toBe("granted");
+  // What was there when it was planned is gone, and as much has accrued since.
+  expect((await waiting).outcome).toBe("granted");
+  await time.pass(1);
   await Promise.all([one.buckets.close(), other.buckets.close()]);
 });
 
