@@ -66,8 +66,9 @@ export function nextOfAll(
     return [{ do: "answer", answers: request.members.map((member) => ({ member, answer })) }];
   }
   const { nowMs } = situation;
-  const head = headOf(request, then, now, nowMs);
-  if (head === undefined) return refused(request, then, now, nowMs);
+  const sums = leastOf(request, then, now);
+  const head = headOf(request, sums, then, now, nowMs);
+  if (head === undefined) return refused(request, sums, now, nowMs);
   const { config } = request;
   const able = now.filter(({ balancesMilli }) => fits(config, head.amountsMilli, balancesMilli));
   const enough = oneOf(able, situation.random);
@@ -100,6 +101,17 @@ function offersAt(
   return offers;
 }
 
+/** Returns the sums when the group began; a window that has opened since may have cut them. */
+function leastOf(
+  { config }: Request,
+  then: readonly OpenOffer[],
+  now: readonly OpenOffer[],
+): readonly number[] {
+  const limits = config.limits.length;
+  const present = offered(now, limits);
+  return offered(then, limits).map((sum, at) => Math.min(sum, present[at] as number));
+}
+
 /**
  * Returns the first member for which all shards together had enough when the group began. Tokens
  * that accrue meanwhile belong to later calls: otherwise all callers of a scarce bucket would
@@ -107,29 +119,35 @@ function offersAt(
  */
 function headOf(
   { config, members }: Request,
+  sumsMilli: readonly number[],
   then: readonly OpenOffer[],
   now: readonly OpenOffer[],
   nowMs: number,
 ): Member | undefined {
-  const limits = config.limits.length;
-  const [head] = fitting(members, offered(then, limits), config);
+  const [head] = fitting(members, sumsMilli, config);
   if (head !== undefined) return head;
   // A debt of one shard does not refuse what another one has.
   const served = members.find(({ amountsMilli }) =>
-    then.some(({ balancesMilli }) => fits(config, amountsMilli, balancesMilli)),
+    then.some(
+      ({ balancesMilli }, at) =>
+        fits(config, amountsMilli, balancesMilli) &&
+        fits(config, amountsMilli, (now[at] as Offer).balancesMilli),
+    ),
   );
   if (served !== undefined) return served;
   const full = fullBalances(config, nowMs);
-  return exceeds(full, offered(now, limits)) ? undefined : fitting(members, full, config)[0];
+  return exceeds(full, offered(now, config.limits.length))
+    ? undefined
+    : fitting(members, full, config)[0];
 }
 
 function refused(
   { config, members }: Request,
-  then: readonly OpenOffer[],
+  sumsMilli: readonly number[],
   now: readonly OpenOffer[],
   nowMs: number,
 ): readonly Step[] {
-  const balancesMilli = atMostFull(offered(then, config.limits.length), config, nowMs);
+  const balancesMilli = atMostFull(sumsMilli, config, nowMs);
   const plans = now.flatMap(({ shard, limitsOnly: plan }) =>
     plan === undefined ? [] : [{ shard, plan }],
   );

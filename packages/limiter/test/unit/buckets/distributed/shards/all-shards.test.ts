@@ -10,6 +10,7 @@ import {
   offered,
   spreadOver,
 } from "@zae-limiter/limiter/buckets/distributed/shards/all-shards.ts";
+import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import { ACQUIRES } from "@zae-limiter/limiter/records/bucket-item.ts";
 import { configOf } from "@zae-limiter/test-support/table.ts";
 import { describe, expect, test } from "vitest";
@@ -113,6 +114,20 @@ test("tokens that accrue after the group began belong to later calls", () => {
   expect(next(requestOf(2), shards, later)[0]).toMatchObject({ do: "answer" });
   // Where all shards are full by now, nothing is scarce.
   expect(next(requestOf(2), shards, { nowMs: NOW + DAY_MS })[0]).toMatchObject({ do: "write" });
+});
+
+test("a window that opens after the group began cuts what shards can give", () => {
+  const limit = Limit.parse("a:10/day").withSchedule([{ when: "9-10", scale: 0.1 }]);
+  const shards = shardsOf(2, 2, 0, 0);
+  for (const [at, shard] of shards) {
+    const stored = { ...limitOf(shard), rate: limit.rate };
+    shards.set(at, { ...shard, limits: new Map([["a", stored]]) });
+  }
+  const asked = requestOf(3);
+  const request = { ...asked, config: { ...asked.config, limits: [limit] } };
+  // It is eight o'clock, and three tokens are spread.
+  expect(wordOf(next(request, shards))).toBe("spread over 2");
+  expect(wordOf(next(request, shards, { nowMs: NOW + 3_600_000 }))).toBe("refused");
 });
 
 test("shards that came while they were read, or a first one that is gone, are read again", () => {
