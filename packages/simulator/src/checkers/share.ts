@@ -78,6 +78,7 @@ export class Share {
   /** Its parameters have changed, and what is stored was rounded then. */
   #rounded = false;
   #flow: Flow;
+  #wasFull = false;
 
   /** `level`: over the period of the rate. */
   constructor(flow: Flow, atMs: number, level: bigint) {
@@ -111,6 +112,11 @@ export class Share {
     return this.highest >= this.#full;
   }
 
+  /** Whether it was full at the last boundary, and holds less than the capacity since. */
+  get isFullButForBoundary(): boolean {
+    return this.#wasFull;
+  }
+
   refill(nowMs: number): void {
     while (nowMs > this.atMs) {
       const endMs = this.#flow.endAt(this.atMs);
@@ -126,6 +132,7 @@ export class Share {
   /** Goes on with the numbers that are in force now. What is beyond them is cut. */
   #cross(): void {
     const before = this.rate;
+    this.#wasFull = this.isFull;
     this.rate = this.#flow.at(this.atMs);
     // The part of a milli-token that is stored is rounded down, to units of the new period.
     if (this.rate.unit !== before.unit) this.lowest -= this.rate.unit;

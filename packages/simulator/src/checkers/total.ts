@@ -49,9 +49,19 @@ export class Totals {
 
   /** Removes a limit that is gone, with or without its bucket: it starts from zero again. */
   #dropRemoved(before: ShardImage | undefined, after: ShardImage | undefined): void {
+    if (before === undefined && after !== undefined) this.#beginAgain(after);
     for (const { name } of before?.limits ?? []) {
       if (after?.limits.some((limit) => limit.name === name) === true) continue;
       this.#totals.set(`${before?.bucket} ${name}`, undefined);
+    }
+  }
+
+  /** Begins full by the numbers of a window that is open, see `refuseLoss` of the ledger. */
+  #beginAgain({ bucket, shard, limits }: ShardImage): void {
+    if (shard > 0) return;
+    for (const { name, windows } of limits) {
+      const id = `${bucket} ${name}`;
+      if (windows !== undefined && this.#totals.get(id) !== undefined) this.#totals.delete(id);
     }
   }
 
