@@ -6,6 +6,7 @@ import { emptyManifest } from "@zae-limiter/limiter/manifest/manifest.ts";
 import { parseManifest } from "@zae-limiter/limiter/manifest/parse-manifest.ts";
 import { changeJson } from "@zae-limiter/limiter/manifest/plan.ts";
 import { printManifest } from "@zae-limiter/limiter/manifest/print-manifest.ts";
+import { resourceConfigKey } from "@zae-limiter/limiter/records/keys.ts";
 import { pythonItems } from "@zae-limiter/test-support/golden-items.ts";
 import { describeStores } from "@zae-limiter/test-support/stores.ts";
 import { expect, it } from "vitest";
@@ -78,5 +79,28 @@ describeStores("the flags of a limits file", (store) => {
     const before = change && changeJson(change).before;
     expect(before).toMatchObject({ disabled: true, cascade: true });
     expect(before).not.toHaveProperty("unsupported");
+  });
+
+  it("slots that a put of the whole level by Python erased are found by a plan", async () => {
+    const repo = await store.open();
+    const { namespaceId, namespaceName: namespace } = repo;
+    const text = "{ rpm: { capacity: 100 }, parallel: { capacity: 20, concurrent: true } }";
+    const file = parseManifest(`namespace: ${namespace}\nresources: { gpt: { limits: ${text} } }`);
+    await applyManifest(repo, file);
+    expect((await planManifest(repo, file)).changes).toEqual([]);
+    const key = resourceConfigKey(namespaceId, "gpt");
+    const stored = Object.entries((await store.items.get(key, { consistent: true })) ?? {});
+    const kept = stored.filter(([name]) => !name.startsWith("s_"));
+    expect(kept.length).toBeLessThan(stored.length);
+    await store.items.put({ ...key, ...Object.fromEntries(kept) });
+    repo.limits.invalidateCache();
+    const { changes } = await planManifest(repo, file);
+    expect(changes).toMatchObject([{ action: "update", target: { resource: "gpt" } }]);
+    const erased = changes[0] && changeJson(changes[0]);
+    expect(JSON.stringify(erased?.before)).not.toContain("parallel");
+    expect(JSON.stringify(erased?.after)).toContain("parallel");
+    await applyManifest(repo, file);
+    const limits = (await repo.limits.getResource("gpt")).map(String);
+    expect(limits.sort()).toEqual(["parallel:20 concurrent", "rpm:100/min"]);
   });
 });
