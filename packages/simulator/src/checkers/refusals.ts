@@ -114,7 +114,11 @@ class Followed {
   /** Returns the lowest balance in a time. */
   least(fromMs: number, nowMs: number): number {
     const { history } = this;
-    return this.isSharded ? history.leastSeen(fromMs, nowMs) : history.least(fromMs, nowMs);
+    if (!this.isSharded) return history.least(fromMs, nowMs);
+    const seen = history.leastSeen(fromMs, nowMs);
+    // A full shard gains nothing, however long another one needs to come out of its debt.
+    const isRate = history instanceof LevelHistory;
+    return isRate ? Math.min(seen, sumOf(this.#levels.values(), fromMs)) : seen;
   }
 
   take(amountMilli: number, nowMs: number): void {
