@@ -97,20 +97,13 @@ export class SlotHolder {
     return () => this.#listeners.delete(listener);
   }
 
-  /**
-   * Writes the record, and returns the id to hold slots under. Calls that come meanwhile share the
-   * write, which may have more time than they have: each of them ends at its own.
-   */
+  /** Writes the record, and returns the id to hold slots under. Calls meanwhile share it. */
   renew(timeoutMs?: number): Promise<string> {
-    if (this.#renewing === undefined) {
-      this.#renewing = this.#renew(timeoutMs).finally(() => {
-        this.#renewing = undefined;
-      });
-      return this.#renewing;
-    }
-    if (timeoutMs === undefined) return this.#renewing;
-    const { timer } = this.#options;
-    return inTime(timer, new Deadline(timer, timeoutMs), this.#renewing, true);
+    if (this.#renewing !== undefined) return this.#shared(this.#renewing, timeoutMs);
+    this.#renewing = this.#renew(timeoutMs).finally(() => {
+      this.#renewing = undefined;
+    });
+    return this.#renewing;
   }
 
   /** Counts slots of an entry that leases hold; less than zero: gave back. */
@@ -135,6 +128,22 @@ export class SlotHolder {
 
   get #beatMs(): number {
     return this.#options.times.expiryMs / BEATS;
+  }
+
+  /**
+   * Waits for the renewal of another call, which may have more time than this one, or less: this
+   * one ends at its own, and until then it renews by itself where the other failed.
+   */
+  async #shared(renewing: Promise<string>, timeoutMs: number | undefined): Promise<string> {
+    if (timeoutMs === undefined) return renewing;
+    const { timer } = this.#options;
+    const deadline = new Deadline(timer, timeoutMs);
+    try {
+      return await inTime(timer, deadline, renewing, true);
+    } catch (error) {
+      if (deadline.isOver) throw error;
+      return this.renew(deadline.timeoutMs);
+    }
   }
 
   async #renew(timeoutMs: number | undefined): Promise<string> {

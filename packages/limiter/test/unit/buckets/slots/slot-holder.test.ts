@@ -5,6 +5,7 @@ import {
   SlotHolder,
   type SlotsLostWarning,
 } from "@zae-limiter/limiter/buckets/slots/slot-holder.ts";
+import { RateLimiterUnavailable } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { HolderRecords } from "@zae-limiter/limiter/records/holders.ts";
 import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
 import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
@@ -25,11 +26,15 @@ function held() {
   const store = new MemoryItemStore({ clock });
   const records = new HolderRecords(store);
   let writes = 0;
-  const delay = { ms: 0 };
+  const delay = { ms: 0, failures: 0 };
   const counted = {
     write: async (...call: Parameters<HolderRecords["write"]>) => {
       writes += 1;
       if (delay.ms > 0) await timer.sleep(delay.ms);
+      if (delay.failures > 0) {
+        delay.failures -= 1;
+        throw new RateLimiterUnavailable("no answer");
+      }
       return records.write(...call);
     },
     remove: (id: string) => records.remove(id),
@@ -75,6 +80,19 @@ describe("the record of a holder", () => {
     await time.pass(5000);
     expect(await renewal).toBe(holder.current);
     expect(writes()).toBe(1);
+  });
+
+  test("a call that shares a renewal renews by itself where that failed, while it has time", async () => {
+    const { holder, time, delay, writes } = held();
+    Object.assign(delay, { ms: 100, failures: 1 });
+    const first = holder.renew(100).catch((error: unknown) => error);
+    const [second, third] = [holder.renew(1000), holder.renew(1000)];
+    await time.pass(100);
+    await time.pass(100);
+    expect(await first).toBeInstanceOf(RateLimiterUnavailable);
+    expect(await second).toBe(holder.current);
+    expect(await third).toBe(holder.current);
+    expect(writes()).toBe(2);
   });
 
   test("a record is renewed three times a minute, and only while slots are held", async () => {
