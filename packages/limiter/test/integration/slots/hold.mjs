@@ -18,7 +18,8 @@ let lost = 0;
 let begun = 0;
 const report = { granted: 0, refused: 0, seatless: 0, lost: 0 };
 const limiter = await RateLimiter.open(url, {
-  timeoutMs: 60_000,
+  // Longer than a process is stopped: its calls go on where they were.
+  timeoutMs: 120_000,
   slotExpirySeconds: Number(expirySeconds),
   onWarning: (warning) => {
     if (warning.kind === "slots_lost") lost += warning.slots;
