@@ -94,7 +94,7 @@ describeRedis("failures", () => {
     const limiter = await open("refused", server.url);
     const refusedBy = async (word: string) => {
       let error = await failureIn(limiter.acquire(ONE));
-      // A client that was told of a replica leaves it, and connects again.
+      // A client leaves a server that is a replica, and connects again.
       while (/cannot be reached/.test(error.message)) error = await failureIn(limiter.acquire(ONE));
       expect(error.message).toContain(word);
       expect(error).toMatchObject({ reason: "server", nothingWritten: true });
