@@ -55,11 +55,7 @@ const FORMER_FAULTS: readonly [number, WorldName, string, number?][] = [
   [88, "zones", "a consume from shards in different periods", 0.25],
   [100_101, "zones", "a state from before a merge that refused", 0.25],
   [3, "windows", "a boundary that clocks which are seconds apart were granted twice", 0.25],
-  [20_173, "slots", "a call that waited for its turn beyond its time"],
-  [20_338, "slots", "a call that waited for its turn beyond its time"],
-  [20_688, "slots", "a call that waited for its turn beyond its time"],
   [30_115, "slots", "a call that waited for its turn beyond its time"],
-  [20_318, "slots", "a refusal by the time of a plan that waited for its turn"],
   [30_038, "slots", "a refusal by the time of a plan that waited for its turn"],
 ];
 

@@ -318,28 +318,21 @@ export function add(amountsMilli: number[], at: number, deltaMilli: number): voi
 }
 
 export function copyOf(holding: Holding): Holding {
-  const { part, entityId, resource, shard, config, endsMs, entry } = holding;
-  const heldMilli = [...holding.heldMilli];
-  const pendingMilli = [...holding.pendingMilli];
-  const unsureMilli = [...holding.unsureMilli];
-  return {
-    part,
-    entityId,
-    resource,
-    shard,
-    config,
-    heldMilli,
-    pendingMilli,
-    unsureMilli,
-    endsMs,
-    entry,
-  };
+  const { heldMilli, pendingMilli, unsureMilli } = holding;
+  return withAmounts(holding, [...heldMilli], [...pendingMilli], [...unsureMilli]);
 }
 
 /** Returns the holding with other amounts in place of the written ones. */
 export function heldAs(holding: Holding, heldMilli: number[]): Holding {
-  const { part, entityId, resource, shard, config, endsMs, entry } = holding;
-  const { pendingMilli, unsureMilli } = holding;
+  return withAmounts(holding, heldMilli, holding.pendingMilli, holding.unsureMilli);
+}
+
+function withAmounts(
+  { part, entityId, resource, shard, config, endsMs, entry }: Holding,
+  heldMilli: number[],
+  pendingMilli: number[],
+  unsureMilli: number[],
+): Holding {
   return {
     part,
     entityId,

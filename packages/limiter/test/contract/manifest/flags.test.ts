@@ -57,16 +57,19 @@ describeStores("the flags of a limits file", (store) => {
     expect(await repo.limits.listResources()).toEqual([]);
   });
 
-  it("flags that Python stored are shown by export and plan, with their schedules (H12)", async () => {
+  it("flags that Python stored are shown by export and plan, with limits that are unknown here (H12)", async () => {
     const repo = await store.open();
     const { namespaceId, namespaceName: namespace } = repo;
+    const odd = { l_odd_cp: 10, l_odd_ra: 10, l_odd_rp: 60, l_odd_sched: "a later form" };
+    const configs = pythonItems("71-provisioner-configs", namespaceId);
     await store.items.writeMany({
       puts: [
-        ...pythonItems("71-provisioner-configs", namespaceId),
+        ...configs.map((item) => (item.resource === "gpt" ? { ...item, ...odd } : item)),
         ...pythonItems("70-provisioner-state", namespaceId),
       ],
     });
     const text = printManifest(await exportManifest(repo));
+    expect(text).toContain("# gpt: odd (schedule)");
     expect(text).toContain('schedule: [ { cron: "* 9-17 * * *", scale: 0.5 } ]');
     expect(text).toMatch(/day: \{ quota: \{ amount: 1000, every: day(, time_zone: UTC)? \} \}/);
     expect(text).toContain("ses: { capacity: 10, session_seconds: 60 }");
@@ -77,8 +80,12 @@ describeStores("the flags of a limits file", (store) => {
     const { changes } = await planManifest(repo, parseManifest(JSON.stringify(file)));
     const change = changes.find(({ target }) => target.level === "resource");
     const before = change && changeJson(change).before;
-    expect(before).toMatchObject({ disabled: true, cascade: true });
-    expect(before).not.toHaveProperty("unsupported");
+    expect(before).toMatchObject({
+      disabled: true,
+      cascade: true,
+      unsupported: [{ name: "odd", kind: "schedule" }],
+    });
+    expect(JSON.stringify(before)).toContain("burst");
   });
 
   it("slots that a put of the whole level by Python erased are found by a plan", async () => {
