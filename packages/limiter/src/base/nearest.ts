@@ -12,7 +12,7 @@ export function nearest(word: string, words: readonly string[]): string | undefi
 }
 
 /** Returns the number of letters to change, add or remove. */
-function distance(from: string, to: string): number {
+export function distance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, at) => at);
   for (let i = 1; i <= from.length; i += 1) {
     const next = [i];

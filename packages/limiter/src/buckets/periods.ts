@@ -117,6 +117,11 @@ export function carriedInto({ leftMilli }: PeriodLevel, allowance: Allowance): n
   return carriedOf(leftMilli, allowance);
 }
 
+/** Returns what the period in force has beyond its amount and what was carried: top-ups. */
+export function addedTo(level: PeriodLevel, allowance: Allowance): number {
+  return level.grantedMilli - allowance.amountMilli - carriedInto(level, allowance);
+}
+
 /**
  * Refunds to the period that is stored. `fromEndMs`: the end of the period that it was consumed in.
  * In a later period the refund counts as what it would have added to what was carried, so without a

@@ -18,6 +18,8 @@ const REACH_MS = 26 * HOUR_MS;
 const STEP_MS = 13 * HOUR_MS;
 /** 29 February falls on a given weekday every 40 years at the rarest. */
 const FARTHEST_DAYS = 41 * 366;
+/** Edges are counted for so long at a time. */
+const COUNTED_MS = 64 * DAY_MS;
 /** Clients whose zones differ in their data disagree about an edge by a day at most. */
 const GUARD_MAX_MS = DAY_MS;
 
@@ -80,13 +82,48 @@ export function resetsUntil(
   atMost: number,
 ): number {
   if (nowMs < storedEndMs) return 0;
-  let resets = 1;
-  let endMs = edgeAfter(calendar, storedEndMs + guardMs(calendar, storedEndMs));
-  while (endMs <= nowMs && resets < atMost) {
-    resets += 1;
-    endMs = edgeAfter(calendar, endMs);
+  const firstMs = edgeAfter(calendar, storedEndMs + guardMs(calendar, storedEndMs));
+  if (firstMs > nowMs || atMost < 2) return Math.min(atMost, 1);
+  return Math.min(atMost, 2 + countEdges(calendar, firstMs, nowMs, atMost - 2));
+}
+
+/**
+ * Counts the edges after an instant until another one, and may stop at `enough`. Boundaries are
+ * counted by local days: to compute each edge would take minutes where thousands have passed.
+ */
+function countEdges(calendar: Calendar, afterMs: number, untilMs: number, enough: number): number {
+  const { offsetAt } = calendar;
+  let count = 0;
+  let shownMs = latestShown(offsetAt, afterMs);
+  for (let atMs = afterMs; atMs < untilMs && count < enough; atMs += COUNTED_MS) {
+    const endMs = Math.min(atMs + COUNTED_MS, untilMs);
+    for (const { fromMs, toMs, offsetMs } of stretches(offsetAt, atMs + 1, endMs + 1)) {
+      const [firstMs, lastMs] = [fromMs + offsetMs, toMs - 1 + offsetMs];
+      // Boundaries that the clock leaves out, and the one that it is set to, are one edge.
+      if (firstMs > shownMs) count += Math.min(1, countBoundaries(calendar, shownMs, firstMs));
+      shownMs = Math.max(shownMs, firstMs);
+      count += countBoundaries(calendar, shownMs, lastMs);
+      shownMs = Math.max(shownMs, lastMs);
+    }
   }
-  return resets;
+  return count;
+}
+
+/** Counts the boundaries of the local clock after a local time until another one. */
+function countBoundaries({ crons }: Calendar, afterMs: number, untilMs: number): number {
+  let count = 0;
+  for (let midnightMs = midnightOf(afterMs); midnightMs <= untilMs; midnightMs += DAY_MS) {
+    const minutes = crons.flatMap((cron) =>
+      matchesDay(cron, midnightMs) ? edgesOf(cron, midnightMs) : [],
+    );
+    const isWhole = midnightMs > afterMs && midnightMs + DAY_MS <= untilMs;
+    if (isWhole && crons.length === 1) count += minutes.length;
+    else {
+      const times = new Set(minutes.map((minute) => midnightMs + minute * MINUTE_MS));
+      for (const ms of times) if (ms > afterMs && ms <= untilMs) count += 1;
+    }
+  }
+  return count;
 }
 
 /** Returns half of the shorter of the two periods at the edge nearest to a stored end. */

@@ -9,6 +9,7 @@
 
 import {
   accrued,
+  accruedMilli,
   DEBT_MILLI_MAX,
   fullLevel,
   type Level,
@@ -89,21 +90,28 @@ export function rateInWindow(base: Rate, window: RateWindow): Rate {
 export interface RateInTime {
   rateAt(ms: number): Rate;
   endAt(ms: number): number;
+  /** Lists all numbers that the limit may have. */
+  all(): readonly Rate[];
 }
 
 /**
  * Returns a level as it is at the last boundary until `nowMs`. Where more boundaries have passed
- * than are walked, the time between is counted as if nothing had accrued in it: never too much.
+ * than are walked, those in the middle are skipped, and the level is never above the exact one.
  */
 export function walk(level: Level, rates: RateInTime, nowMs: number): Level {
   const { level: near, isThere } = walked(level, rates, nowMs);
   if (isThere) return near;
-  // As far again from the other end: what was walked says how far that is.
-  const spanMs = near.refilledAtMs - level.refilledAtMs;
-  const skippedToMs = Math.max(near.refilledAtMs, nowMs - spanMs);
-  const skipped = skippedTo(near, rates, skippedToMs);
-  const { level: far, isThere: isDone } = walked(skipped, rates, nowMs);
-  return isDone ? far : skippedTo(far, rates, nowMs);
+  // As far again from the other end: what was walked says how far that is. Boundaries may lie
+  // closer together there, and each of them must be walked: any of them may cut the balance.
+  let spanMs = near.refilledAtMs - level.refilledAtMs;
+  for (;;) {
+    const skipped = skippedTo(near, rates, Math.max(near.refilledAtMs, nowMs - spanMs));
+    const far = walked(skipped, rates, nowMs);
+    // A window that ends before it begins would be walked without end.
+    if (far.isThere || spanMs === 0) return far.level;
+    const walkedMs = far.level.refilledAtMs - skipped.refilledAtMs;
+    spanMs = Math.min(walkedMs, Math.floor(spanMs / 2));
+  }
 }
 
 function walked(
@@ -120,23 +128,35 @@ function walked(
   return { level: at, isThere: rates.endAt(at.refilledAtMs) > nowMs };
 }
 
-function skippedTo({ tokensMilli }: Level, rates: RateInTime, ms: number): Level {
-  const { capacityMilli } = rates.rateAt(ms);
-  return { tokensMilli: Math.min(tokensMilli, capacityMilli), refilledAtMs: ms, remainder: 0 };
+/**
+ * Returns the least that a level may have come to at a later time, whichever windows were open: it
+ * was cut to the least capacity, and has filled at the lowest speed.
+ */
+function skippedTo({ tokensMilli, refilledAtMs }: Level, rates: RateInTime, ms: number): Level {
+  const all = rates.all();
+  const capacityMilli = Math.min(...all.map((rate) => rate.capacityMilli));
+  const gained = Math.min(...all.map((rate) => accruedMilli(rate, ms - refilledAtMs, 0)));
+  const isFull = gained >= capacityMilli - tokensMilli;
+  return {
+    tokensMilli: isFull ? capacityMilli : tokensMilli + gained,
+    refilledAtMs: ms,
+    remainder: 0,
+  };
 }
 
 /**
  * Returns a level as of an earlier time: without what accrues from there on, through the
- * boundaries, so that it comes to the same again and nothing accrues twice.
+ * boundaries, so that it comes to the same again and nothing accrues twice. Beyond the boundaries
+ * that are walked, as much is taken as accrues at the highest speed.
  */
 export function walkBack(level: Level, rates: RateInTime, nowMs: number): Level {
   let tokensMilli = level.tokensMilli;
   let atMs = nowMs;
   for (let boundaries = 0; atMs < level.refilledAtMs; boundaries += 1) {
-    const endMs = boundaries < WALKED_MAX ? rates.endAt(atMs) : level.refilledAtMs;
-    const untilMs = Math.min(endMs, level.refilledAtMs);
-    const { quotient, remainder } = accrued(rates.rateAt(atMs), untilMs - atMs, 0);
-    tokensMilli -= remainder > 0 ? quotient + 1 : quotient;
+    const isWalked = boundaries < WALKED_MAX;
+    const untilMs = isWalked ? Math.min(rates.endAt(atMs), level.refilledAtMs) : level.refilledAtMs;
+    const possible = isWalked ? [rates.rateAt(atMs)] : rates.all();
+    tokensMilli -= Math.max(...possible.map((rate) => accruedUp(rate, untilMs - atMs)));
     atMs = untilMs;
   }
   return {
@@ -144,6 +164,11 @@ export function walkBack(level: Level, rates: RateInTime, nowMs: number): Level 
     refilledAtMs: nowMs,
     remainder: 0,
   };
+}
+
+function accruedUp(rate: Rate, elapsedMs: number): number {
+  const { quotient, remainder } = accrued(rate, elapsedMs, 0);
+  return remainder > 0 ? quotient + 1 : quotient;
 }
 
 /** Gives a level another rate at a time: the balance is cut, and the remainder is scaled. */

@@ -207,7 +207,8 @@ function checkCron(value: unknown): string {
   }
   const read = expressions.of(value);
   if ("text" in read) return read.text;
-  throw new ValidationError("cron", value, `${read.problem} in ${show(value)}`);
+  const isSaid = read.problem.startsWith(show(value));
+  throw new ValidationError("cron", value, read.problem + (isSaid ? "" : ` in ${show(value)}`));
 }
 
 /** Reads expressions that are joined by `;`. */

@@ -75,6 +75,7 @@ export class Schedules {
     return {
       rateAt: (ms) => shardRate(this.rateAt(rate, ms), shard, count),
       endAt: (ms) => this.endAt(rate, ms),
+      all: () => this.ratesOf(rate).map((each) => shardRate(each, shard, count)),
     };
   }
 

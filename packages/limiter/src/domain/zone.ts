@@ -1,12 +1,15 @@
 /** Local clocks of time zones. No other file of the limiter asks `Intl` for them. */
 
-import { nearest } from "../base/nearest.ts";
+import { distance } from "../base/nearest.ts";
 import { TextMemo } from "../base/text-memo.ts";
 import type { OffsetAt } from "../core/calendar.ts";
 
 const UTC = "UTC";
 /** Zones have names here: an offset such as `+02:00` would hide when summer begins. */
 const NAME = /^[A-Za-z][A-Za-z0-9_+/-]*$/;
+/** Each part begins with a capital letter: other systems find files by this name. */
+const IS_SPELLED = /^[A-Z][^/]*(?:\/[A-Z][^/]*)*$/;
+const EXAMPLES = "Europe/Berlin, America/New_York or UTC";
 
 /** The name of a zone as it is stored, or what is wrong with it. */
 type ReadZone = { readonly timeZone: string } | { readonly problem: string };
@@ -52,37 +55,41 @@ function readName(text: string): ReadZone {
   const listed = known.find((name) => name.toLowerCase() === text.toLowerCase());
   if (listed !== undefined) return { timeZone: listed };
   // The list leaves out second names of zones, such as Asia/Kolkata.
-  if (NAME.test(text) && isZone(text)) return { timeZone: text };
+  const name = NAME.test(text) ? nameOfIntl(text) : undefined;
+  if (name !== undefined) return { timeZone: IS_SPELLED.test(text) ? text : name };
   const likely = likelyZones(text, known).join(", ");
-  return { problem: `there is no time zone "${text}" here; did you mean ${likely}?` };
+  const advice = likely === "" ? `expected a name such as ${EXAMPLES}` : `did you mean ${likely}?`;
+  return { problem: `there is no time zone "${text}" here; ${advice}` };
 }
 
-/** Returns up to three names: of the same city, else those that differ by the fewest letters. */
+/** Returns up to three names: of the same city, else those that differ by a few letters. */
 function likelyZones(text: string, known: readonly string[]): readonly string[] {
-  const end = `/${text.toLowerCase().replaceAll(" ", "_")}`;
-  const sameCity = known.filter((name) => name.toLowerCase().endsWith(end));
+  const asked = text.toLowerCase().replaceAll(" ", "_");
+  const sameCity = known.filter((name) => name.toLowerCase().endsWith(`/${asked}`));
   if (sameCity.length > 0) return sameCity.slice(0, 3);
-  const likely: string[] = [];
-  let left = [UTC, ...known];
-  while (likely.length < 3) {
-    const next = nearest(text, left);
-    if (next === undefined) break;
-    likely.push(next);
-    left = left.filter((name) => name !== next);
-  }
-  return likely;
+  const lettersOff = (name: string) => {
+    const whole = name.toLowerCase();
+    const city = whole.slice(whole.lastIndexOf("/") + 1);
+    return Math.min(distance(asked, whole), distance(asked, city));
+  };
+  return [UTC, ...known]
+    .map((name) => ({ name, letters: lettersOff(name) }))
+    .filter(({ letters }) => letters <= Math.floor(asked.length / 3))
+    .sort((one, other) => one.letters - other.letters)
+    .slice(0, 3)
+    .map(({ name }) => name);
 }
 
 function knownZones(): readonly string[] {
   return Intl.supportedValuesOf("timeZone");
 }
 
-function isZone(name: string): boolean {
+/** Returns the name that `Intl` has for a zone; `undefined` when it knows none. */
+function nameOfIntl(text: string): string | undefined {
   try {
-    new Intl.DateTimeFormat("en-US", { timeZone: name });
-    return true;
+    return new Intl.DateTimeFormat("en-US", { timeZone: text }).resolvedOptions().timeZone;
   } catch {
-    return false;
+    return undefined;
   }
 }
 

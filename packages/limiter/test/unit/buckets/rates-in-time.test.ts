@@ -5,6 +5,7 @@ import {
   withOtherRate,
 } from "@zae-limiter/limiter/buckets/rates-in-time.ts";
 import { forceTake, type Level, type Rate, refill } from "@zae-limiter/limiter/core/bucket.ts";
+import { walk, walkBack } from "@zae-limiter/limiter/core/rate-schedule.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import { SCHEDULES } from "@zae-limiter/limiter/domain/schedules.ts";
 import { property } from "@zae-limiter/test-support/property.ts";
@@ -16,6 +17,8 @@ const DAY_MS = 24 * HOUR_MS;
 /** Midnight of a Monday, a week before the clocks of Berlin are set back. */
 const MONDAY = Date.parse("2026-10-19T00:00Z");
 const BASE = Limit.parse("rpm:60/min:600");
+/** A window that leaves next to nothing. */
+const NIGHT = { when: "20-21,22-23", scale: 0.001 };
 
 const windows = fc.array(
   fc.record({
@@ -92,6 +95,56 @@ describe("a level through boundaries", () => {
     const now = MONDAY + 400 * DAY_MS;
     expect(balanceInForce(levelAt(-600_000), rate, now)).toBeLessThanOrEqual(600_000);
     expect(balanceInForce(levelAt(-600_000), rate, now)).toBeGreaterThan(0);
+  });
+
+  test("a bucket that was idle over many boundaries is cut by those that were skipped", () => {
+    // Most boundaries are at weekends, so the last 64 before a Monday take the least time.
+    const { rate } = BASE.withSchedule([
+      { when: "sat,sun 0-2,4-6,8-10", scale: 0.5 },
+      { when: "22-24", scale: 0.001 },
+    ]);
+    for (const days of [41, 42, 48, 49, 56, 63]) {
+      const now = MONDAY + days * DAY_MS;
+      expect(balanceInForce(levelAt(600_000), rate, now), `${days} days`).toBe(600);
+    }
+  });
+
+  property(
+    "a bucket that was idle over many boundaries is never fuller than one that was not",
+    [windows, tokens, fc.integer({ min: 500, max: 1500 })],
+    (drawn, tokensMilli, idleHours) => {
+      const now = MONDAY + idleHours * HOUR_MS;
+      const { rate } = BASE.withSchedule([...drawn, { ...NIGHT, timeZone: "Europe/Berlin" }]);
+      let stepped = levelAt(tokensMilli);
+      for (;;) {
+        const end = SCHEDULES.endAt(rate, stepped.refilledAtMs);
+        if (end > now) break;
+        stepped = folded(stepped, rate, end);
+      }
+      stepped = folded(stepped, rate, now);
+      const idle = balanceInForce(levelAt(tokensMilli), rate, now);
+      expect(idle).toBeLessThanOrEqual(stepped.tokensMilli);
+    },
+    100,
+  );
+
+  test("a level of a clock that is weeks ahead comes to no more when its time has come", () => {
+    const { rate } = BASE.withSchedule([
+      { when: "mon-fri 9-10,11-12,13-14,15-16", scale: 0.001 },
+      { when: "sun", scale: 3 },
+    ]);
+    for (let days = 1; days < 60; days += 1) {
+      const ahead = levelAt(1000, MONDAY + days * DAY_MS + 9.5 * HOUR_MS);
+      const back = walkBack(ahead, SCHEDULES.inTime(rate), MONDAY);
+      const again = balanceInForce(back, rate, ahead.refilledAtMs);
+      expect(again, `${days} days`).toBeLessThanOrEqual(1000);
+    }
+  });
+
+  test("a walk ends where windows end before they begin", () => {
+    const rates = { rateAt: () => BASE.rate, endAt: () => MONDAY, all: () => [BASE.rate] };
+    const walked = walk(levelAt(0), rates, MONDAY + DAY_MS);
+    expect(walked.tokensMilli).toBeLessThanOrEqual(BASE.rate.capacityMilli);
   });
 
   test("other windows cut a balance and keep the rest of it", () => {

@@ -1,9 +1,12 @@
 import { firstInstant, latestShown, type OffsetAt } from "@zae-limiter/limiter/core/calendar.ts";
 import type { CalendarRule } from "@zae-limiter/limiter/core/period-rule.ts";
+import { decodeResets } from "@zae-limiter/limiter/domain/compact-schedule.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
+import { statusOf } from "@zae-limiter/limiter/domain/limit-status.ts";
 import { PERIODS, Periods } from "@zae-limiter/limiter/domain/periods.ts";
 import { localClock } from "@zae-limiter/limiter/domain/zone.ts";
 import { NIGHTLY_ONLY } from "@zae-limiter/test-support/effort.ts";
+import { scheduleVectors } from "@zae-limiter/test-support/golden-items.ts";
 import { property } from "@zae-limiter/test-support/property.ts";
 import { describeUnless } from "@zae-limiter/test-support/unless.ts";
 import fc from "fast-check";
@@ -84,6 +87,51 @@ describe("periods by the calendar", () => {
   });
 });
 
+interface EdgeVector {
+  readonly cron: string;
+  readonly tz: string;
+  readonly at: string;
+  readonly prev_ms: number | null;
+  readonly next_ms: number | null;
+}
+
+describe("golden 80 of the Python library", () => {
+  const { prev_reset_edge: edges, retry_after: waits } = scheduleVectors<{
+    prev_reset_edge: readonly EdgeVector[];
+    retry_after: readonly { reset?: string; at: string; seconds: number }[];
+  }>();
+  /** Edges that are ours: the library loses or doubles a reset, or finds none by years. */
+  const ours: Readonly<Record<string, readonly [string, string]>> = {
+    "30 2 * * *": ["2026-03-08T07:00Z", "2026-03-09T06:30Z"],
+    "30 1 * * *": ["2026-11-01T05:30Z", "2026-11-02T06:30Z"],
+    "0 0 29 2 *": ["2024-02-29T00:00Z", "2028-02-29T00:00Z"],
+  };
+
+  test.each(edges)("the edges of $cron $tz at $at", ({ cron, tz, at, prev_ms, next_ms }) => {
+    const other = ours[cron]?.map((time) => Date.parse(time));
+    const [startMs, endMs] = other ?? [prev_ms, next_ms];
+    const limit = Limit.quota("req", 10, { cron, timeZone: tz });
+    expect(limit.periodAt(Date.parse(at))).toEqual({ startMs, endMs });
+  });
+
+  test("the wait for a reset is one millisecond more than the time to it", () => {
+    const resets = waits.filter(({ reset }) => reset !== undefined);
+    expect(resets).toHaveLength(1);
+    for (const { reset = "", at, seconds } of resets) {
+      const cron = decodeResets(reset) ?? "";
+      const limit = Limit.quota("req", 10, { cron });
+      const atMs = Date.parse(at);
+      const period = {
+        ...(limit.periodAt(atMs) ?? { startMs: 0, endMs: 0 }),
+        usedMilli: 1e4,
+        atMs,
+      };
+      const check = { entityId: "e", resource: "r", limit, requested: 1, period };
+      expect(statusOf(check, 0, limit.rate).retryAfterSeconds).toBe(seconds);
+    }
+  });
+});
+
 describe("the next period", () => {
   const daily = quota("day UTC");
   const start = Date.parse("2026-11-18T00:00Z");
@@ -133,6 +181,18 @@ describe("the next period", () => {
     expect(PERIODS.passed(daily, start, start + 2 * DAY + 1, 9)).toBe(3);
     expect(PERIODS.passed(daily, start, start + 20 * DAY, 9)).toBe(9);
     expect(PERIODS.passed(daily, start - 2 * HOUR, start + 1, 9)).toBe(1);
+  });
+
+  test("ten years of resets that are due are counted without a walk through all of them", () => {
+    const { rule, reads, periods } = counted("cron(*/5 * * * *) Europe/Berlin");
+    const end = Date.parse("2017-01-01T00:00Z");
+    const passed = periods.passed(rule, end, end + 3652 * DAY, 1e9);
+    // An hour is left out each spring; the one that is shown twice in autumn resets once.
+    expect(passed).toBe(3652 * 288 - 10 * 12 + 1);
+    expect(reads()).toBeLessThan(20_000);
+    const few = counted("day Europe/Berlin");
+    expect(few.periods.passed(few.rule, end, end + 3652 * DAY, 3)).toBe(3);
+    expect(few.reads()).toBeLessThan(1500);
   });
 
   test("clients that disagree about their zones by hours reset once a day", () => {
@@ -190,6 +250,29 @@ function tiles(zone: string, calendar: string, time: string, ms: number): void {
   expect(before).toBeLessThan(after ?? 0);
 }
 
+/** Periods that count how often they ask the clock of a zone for its offset. */
+function counted(calendar: string) {
+  let reads = 0;
+  const periods = new Periods((zone) => {
+    const clock = localClock(zone);
+    return (ms) => {
+      reads += 1;
+      return clock(ms);
+    };
+  });
+  return { rule: quota(calendar), periods, reads: () => reads };
+}
+
+/** Counts resets one by one. */
+function walkedResets(rule: CalendarRule, storedEndMs: number, nowMs: number): number {
+  const periods = new Periods();
+  if (nowMs < storedEndMs) return 0;
+  let resets = 1;
+  let { endMs } = periods.next(rule, storedEndMs, storedEndMs);
+  for (; endMs <= nowMs; endMs = periods.edgeAfter(rule, endMs)) resets += 1;
+  return resets;
+}
+
 /** Walks a clock by quarters of an hour, and finds the first that shows a time. */
 function walked(clock: OffsetAt, localMs: number): number {
   for (let ms = localMs - 20 * HOUR; ; ms += 15 * 60_000) if (ms + clock(ms) >= localMs) return ms;
@@ -237,6 +320,25 @@ describe("all zones have periods without gaps", () => {
       );
     },
     200,
+  );
+
+  const oftener = ["cron(0 * * * *)", "cron(*/20 1-3 * * *)", "cron(0 0 * * *;30 2 * * 1-5)"];
+  property(
+    "the resets that are due are those that a walk counts",
+    [
+      zones,
+      fc.constantFrom("day", "week", "month", "day@02:30", "month@15", ...oftener),
+      instants,
+      fc.integer({ min: -1, max: 90 * DAY }),
+    ],
+    (zone, calendar, at, more) => {
+      const [unit, time] = calendar.split("@02");
+      const rule = quota(`${unit} ${zone}${time === undefined ? "" : `@02${time}`}`);
+      const due = walkedResets(rule, at, at + more);
+      expect(new Periods().passed(rule, at, at + more, 1e9)).toBe(due);
+      expect(new Periods().passed(rule, at, at + more, 2)).toBe(Math.min(2, due));
+    },
+    150,
   );
 
   property(

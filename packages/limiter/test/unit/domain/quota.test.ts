@@ -2,7 +2,7 @@ import { decodeResets, encodeResets } from "@zae-limiter/limiter/domain/compact-
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import type { LimitJson } from "@zae-limiter/limiter/domain/limit-spec.ts";
 import { statusOf } from "@zae-limiter/limiter/domain/limit-status.ts";
-import { localIso, localText, readTimeZone } from "@zae-limiter/limiter/domain/zone.ts";
+import { localClock, localIso, localText, readTimeZone } from "@zae-limiter/limiter/domain/zone.ts";
 import { scheduleVectors } from "@zae-limiter/test-support/golden-items.ts";
 import { property } from "@zae-limiter/test-support/property.ts";
 import { refusal } from "@zae-limiter/test-support/refusal.ts";
@@ -91,7 +91,9 @@ describe("texts of quotas", () => {
     ],
     ["req:5/month Berlin", "did you mean Europe/Berlin?"],
     ["req:5/month +02:00", 'there is no time zone "+02:00"'],
-    ["req:5/month Mars/X", 'there is no time zone "Mars/X"'],
+    ["req:5/month Mars/X", 'there is no time zone "Mars/X" here; expected a name such as Europe/'],
+    ["req:5/month Germany", 'no time zone "Germany" here; expected a name such as Europe/Berlin'],
+    ["req:5/month berln", "did you mean Europe/Berlin"],
     ["req:5/month Europe/Berlin@06:00 more", "name:amount/day|week|month"],
     ["req:5/session", "a session needs its length, such as /session:5hour"],
     ["req:5/session:5m", "m may be a minute or a month"],
@@ -101,6 +103,7 @@ describe("texts of quotas", () => {
     ["req:5/cron(0 0 L * *)", "L, W and # are not supported"],
     ["req:5/cron(0 0 0 * * *)", "expected five fields"],
     ["req:5/cron(0 0 30 2 *)", '"0 0 30 2 *" never begins to match, so it never resets'],
+    ["req:5/cron(0 0 31 2 *)", 'never resets in "req:5/cron('],
     ["req:5/cron(* * * * *)", "never begins to match"],
     ["req:5/cron(0 0", "name:amount/day|week|month"],
     ["req:1.5/month", "the amount must be a whole number"],
@@ -234,6 +237,19 @@ describe("zones", () => {
     expect(readTimeZone("Utc")).toEqual({ timeZone: "UTC" });
     expect(readTimeZone("+02:00")).toHaveProperty("problem");
     expect(readTimeZone("")).toHaveProperty("problem");
+  });
+
+  test("a second name in small letters becomes one that other systems find", () => {
+    for (const name of ["asia/kolkata", "us/eastern", "America/indiana/indianapolis", "gmt"]) {
+      const read = readTimeZone(name) as { readonly timeZone: string };
+      expect(read.timeZone).toMatch(/^[A-Z]/);
+      expect(read.timeZone).not.toMatch(/\/[a-z]/);
+      const clock = localClock(read.timeZone);
+      expect(clock(1.8e12)).toBe(localClock(name)(1.8e12));
+    }
+    for (const timeZone of ["US/Eastern", "Etc/GMT+5", "EST5EDT", "GB-Eire"]) {
+      expect(readTimeZone(timeZone)).toEqual({ timeZone });
+    }
   });
 
   test("instants are printed as the local clock shows them", () => {

@@ -201,6 +201,38 @@ export function quotasContract(store: StoreUnderTest): void {
     expect(await left(subject)).toBe(10);
   });
 
+  extra("what was carried stays where a quota carries no more, and was not used", async () => {
+    const subject = await opened(store, []);
+    const { limiter, repo } = subject;
+    const set = (limit: string | Limit) =>
+      repo.limits.setEntity("key-1", [limit], { resource: KEY.resource });
+    await set(Limit.quota("req", 10, { every: "day", carry: "rest", carryMax: 5 }));
+    await take(subject, 1);
+    toMidnight(subject);
+    await take(subject, 3);
+    await set("req:12/day UTC");
+    await take(subject, 1);
+    expect((await limiter.status(KEY))[0]).toMatchObject({ available: 13, used: 4 });
+  });
+
+  extra(
+    "a refund after an operator's reset is not more than what would have been carried",
+    async () => {
+      const subject = await opened(store, [
+        Limit.quota("req", 10, { every: "day", carry: "rest", carryMax: 5 }),
+      ]);
+      const lease = await take(subject, 2);
+      toMidnight(subject);
+      await take(subject, 0);
+      await take(subject, 1);
+      await subject.repo.buckets.reset(KEY);
+      await lease.rollback();
+      expect(await left(subject)).toBe(14);
+      await take(subject, 14);
+      await refusalOf(take(subject, 1));
+    },
+  );
+
   extra("a changed rule keeps the balance, and ends the period at its own next edge", async () => {
     const subject = await opened(store, ["req:10/month UTC"]);
     const { repo } = subject;

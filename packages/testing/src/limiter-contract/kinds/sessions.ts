@@ -129,6 +129,32 @@ export function sessionsContract(store: StoreUnderTest): void {
     expect(refusal.retryAfterSeconds).toBe((2 * HOUR_MS + 1) / 1000);
   });
 
+  extra("another length holds from the next session on, and brings no ended one back", async () => {
+    const subject = await opened(store, []);
+    const { repo, time, limiter } = subject;
+    const setLength = (length: string) =>
+      repo.limits.setEntity("key-1", [`tok:10/session:${length}`, "rpm:60"], {
+        resource: KEY.resource,
+      });
+    await setLength("5hour");
+    await take(subject, 10);
+    const beganMs = time.clock();
+    time.advance(HOUR_MS);
+    for (const length of ["8hour", "2hour", "8hour"]) {
+      await setLength(length);
+      await limiter.acquire({ ...KEY, consume: { rpm: 1 } });
+      expect(await endOf(subject)).toBe(beganMs + LENGTH_MS);
+      await refusalOf(take(subject, 1));
+    }
+    time.advance(4 * HOUR_MS);
+    expect(await left(subject)).toBe(10);
+    await setLength("12hour");
+    await limiter.acquire({ ...KEY, consume: { rpm: 1 } });
+    expect(await endOf(subject)).toBeUndefined();
+    await take(subject, 10);
+    expect(await endOf(subject)).toBe(time.clock() + 12 * HOUR_MS);
+  });
+
   extra("clients of a store share a session, whichever of them opens it", async () => {
     const subject = await opened(store);
     const other = await store.another(subject);

@@ -5,6 +5,7 @@
 
 import { hasSlots, shareOf } from "../../../core/bucket.ts";
 import { tooBusy } from "../../../domain/errors/unavailability.ts";
+import type { StoredLimit } from "../../../records/bucket-item.ts";
 import { bucketKey, entityKey } from "../../../records/keys.ts";
 import {
   asRead,
@@ -13,12 +14,21 @@ import {
   type OperationResult,
   operationKey,
 } from "../../../records/operation-record.ts";
+import { periodAttributesOf, VALID_UNTIL } from "../../../records/period-attributes.ts";
 import type { RecordContext } from "../../../records/record-context.ts";
 import type { Item } from "../../../storage/item.ts";
 import type { Write } from "../../../storage/item-store.ts";
 import type { BalanceOperation } from "../../bucket-admin.ts";
+import { balanceIn, levelIn, type PeriodLevel, toppedUp } from "../../periods.ts";
 import { splitByRoom } from "../../top-up.ts";
-import { mustOpen, planAddition } from "../plan/period-plan.ts";
+import {
+  allowanceAt,
+  mustOpen,
+  type Place,
+  setPeriod,
+  storedFrom,
+  storedLevel,
+} from "../plan/period-plan.ts";
 import { planOpening } from "../plan/rebase.ts";
 import {
   type BalanceAt,
@@ -199,4 +209,41 @@ function fill(plan: WritePlan, name: string, { stored, share, accruedMin }: Bala
   plan.require({ is: "=", name: `b_${name}_rr`, value: stored.remainder });
   plan.set(`b_${name}_tk`, share.capacityMilli - accruedMin);
   plan.remove(`b_${name}_rr`);
+}
+
+/**
+ * Plans the addition of an operator to one limit whose period is not due: `Infinity` fills it, and
+ * ends a session. Returns the milli-tokens that it has more.
+ */
+function planAddition(
+  plan: WritePlan,
+  place: Place,
+  name: string,
+  stored: StoredLimit,
+  additionMilli: number,
+  nowMs: number,
+): number {
+  const level = storedLevel(place, stored) as PeriodLevel;
+  const allowance = allowanceAt(place, stored.rate);
+  const { rule } = allowance;
+  const heldMilli = balanceIn(level, allowance, nowMs);
+  const isReset = !Number.isFinite(additionMilli);
+  const over = nowMs >= level.endMs;
+  // Clients of the Python library read the item again.
+  if (isReset) plan.set(VALID_UNTIL, 0);
+  if (isReset && rule.kind === "session") {
+    const startMs = nowMs - rule.seconds * 1000;
+    const { windowStart, windowApplied } = periodAttributesOf(name);
+    plan.set(windowStart, startMs);
+    plan.set(windowApplied, startMs);
+    return allowance.amountMilli - heldMilli;
+  }
+  const opened = over ? levelIn(level, allowance, nowMs) : level;
+  const after = toppedUp(opened, allowance, additionMilli);
+  const period = storedFrom(after, allowance);
+  if (over) plan.set(`b_${name}_tk`, after.tokensMilli);
+  else plan.add(`b_${name}_tk`, after.tokensMilli - stored.tokensMilli);
+  setPeriod(plan, name, rule, period, place.shardCount);
+  if (isReset) plan.add(`b_${name}_rn`, 1);
+  return after.tokensMilli - heldMilli;
 }

@@ -6,7 +6,6 @@ import { fullLevel, hasSlots, type Rate } from "../../../core/bucket.ts";
 import { SCHEDULES } from "../../../domain/schedules.ts";
 import { MOVED, type StoredBucket, type StoredLimit } from "../../../records/bucket-item.ts";
 import { type BucketName, bucketKey, parseBucketKey } from "../../../records/keys.ts";
-import type { StoredPeriod } from "../../../records/period-attributes.ts";
 import { stamped } from "../../../records/python-attributes.ts";
 import { queryRecords } from "../../../records/query-records.ts";
 import type { RecordContext } from "../../../records/record-context.ts";
@@ -23,17 +22,10 @@ import {
 } from "../../bucket-transfer.ts";
 import { kindOf } from "../../config-match.ts";
 import type { LimitSource } from "../../leg.ts";
-import {
-  allowanceOf,
-  carriedInto,
-  hasPeriods,
-  type PeriodLevel,
-  unusedLevel,
-  withAllowance,
-} from "../../periods.ts";
+import { allowanceOf, hasPeriods, type PeriodLevel, unusedLevel } from "../../periods.ts";
 import { FULL_PYTHON_METER } from "../plan/new-bucket.ts";
-import { pausedName, pausedOf, pausedText } from "../plan/paused-limits.ts";
-import { allowanceAt, storedAt, storedLevel } from "../plan/period-plan.ts";
+import { pausedName, pausedOf, pausedText, resumed } from "../plan/paused-limits.ts";
+import { allowanceAt, storedAt, storedFrom, storedLevel } from "../plan/period-plan.ts";
 import {
   balanceAt,
   balanceOf,
@@ -155,14 +147,7 @@ function storedOf(limit: WholeLimit, baseMs: number): StoredLimit {
   const stored = { tokensMilli, rate, totalConsumedMilli: consumedMilli, remainder };
   const period = periodAtBase(limit, baseMs);
   if (period === undefined) return stored;
-  return { ...stored, period: storedPeriod(rate, period) };
-}
-
-function storedPeriod(rate: Rate, period: PeriodLevel): StoredPeriod {
-  const { endMs, grantedMilli, leftMilli } = period;
-  const allowance = allowanceOf(rate);
-  const toppedUpMilli = grantedMilli - allowance.amountMilli - carriedInto(period, allowance);
-  return { endMs, leftMilli, toppedUpMilli, isStored: true };
+  return { ...stored, period: storedFrom(period, allowanceOf(rate)) };
 }
 
 /** Returns the attributes of limits that wait for the end of their period. */
@@ -171,7 +156,7 @@ function pausedAttributes({ paused = [] }: WholeBucket): Record<string, string> 
   for (const { name, rate, period } of paused) {
     const { tokensMilli } = period;
     const known = { tokensMilli, rate, totalConsumedMilli: 0, remainder: 0 };
-    const text = pausedText({ ...known, period: storedPeriod(rate, period) }, 0);
+    const text = pausedText({ ...known, period: storedFrom(period, allowanceOf(rate)) }, 0);
     if (text !== undefined) attributes[pausedName(name, rate)] = text;
   }
   return attributes;
@@ -293,10 +278,7 @@ function pausedLevel(
 ): PeriodLevel | undefined {
   const paused = pausedOf(shard, name, rate, atMs);
   if (paused === undefined) return undefined;
-  const allowance = allowanceAt(shard, paused.rate);
-  const { level, toppedUpMilli } = paused;
-  const grantedMilli = allowance.amountMilli + carriedInto(level, allowance) + toppedUpMilli;
-  return withAllowance({ ...level, grantedMilli }, allowance, allowanceAt(shard, rate), atMs);
+  return resumed(paused, allowanceAt(shard, paused.rate), allowanceAt(shard, rate), atMs);
 }
 
 /** Returns the limits that wait in some shard, and that none has in the same kind. */

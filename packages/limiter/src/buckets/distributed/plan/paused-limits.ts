@@ -16,6 +16,8 @@ import type { Value } from "../../../storage/item.ts";
 import { kindOf } from "../../config-match.ts";
 import {
   type Allowance,
+  addedTo,
+  carriedInto,
   levelIn,
   type PeriodLevel,
   unusedLevel,
@@ -152,18 +154,30 @@ export function startPeriod(
   const allowance = allowanceAt(bucket, rate, rules);
   const paused = pausedOf(bucket, name, rate, nowMs);
   if (paused !== undefined) plan.remove(pausedName(name, rate));
-  const { tokensMilli, endMs, leftMilli } =
+  const level =
     paused === undefined
       ? newLevel(allowance, takenMilli, nowMs)
-      : withAllowance(paused.level, allowanceAt(bucket, paused.rate, rules), allowance, nowMs);
+      : resumed(paused, allowanceAt(bucket, paused.rate, rules), allowance, nowMs);
+  const { tokensMilli, endMs, leftMilli } = level;
   const { rule } = allowance;
-  const toppedUpMilli = paused?.toppedUpMilli ?? 0;
+  const toppedUpMilli = addedTo(level, allowance);
   const period = { endMs, leftMilli, toppedUpMilli, isStored: true };
   const attributes = {
     ...ruleAttributes(name, rule),
     ...levelAttributes(name, rule, period, bucket.shardCount),
   };
   return { tokensMilli, endMs, attributes };
+}
+
+/** Returns the level that a limit which comes back goes on with. */
+export function resumed(
+  { level, toppedUpMilli }: Pick<PausedLimit, "level" | "toppedUpMilli">,
+  before: Allowance,
+  after: Allowance,
+  nowMs: number,
+): PeriodLevel {
+  const grantedMilli = before.amountMilli + carriedInto(level, before) + toppedUpMilli;
+  return withAllowance({ ...level, grantedMilli }, before, after, nowMs);
 }
 
 /** Returns the level of a new limit: a session is opened by what is consumed. */

@@ -8,27 +8,25 @@
  */
 
 import type { Rate } from "../../../core/bucket.ts";
-import { type PeriodRule, sameRule } from "../../../core/period-rule.ts";
+import { type PeriodRule, type SessionRule, sameRule } from "../../../core/period-rule.ts";
 import type { StoredBucket, StoredLimit } from "../../../records/bucket-item.ts";
 import {
   levelAttributes,
   periodAttributesOf,
   ruleAttributes,
   type StoredPeriod,
-  VALID_UNTIL,
 } from "../../../records/period-attributes.ts";
 import type { BucketConfig, SeenPeriod, SeenPeriods } from "../../leg.ts";
 import {
   type Allowance,
+  addedTo,
   allowanceOf,
-  balanceIn,
   carriedInto,
   hasPeriods,
   isTimed,
   levelIn,
   type PeriodLevel,
   refunded,
-  toppedUp,
   unusedLevel,
   withAllowance,
 } from "../../periods.ts";
@@ -37,7 +35,7 @@ import type { BucketRules } from "../table-traits.ts";
 import type { WritePlan } from "./write-plan.ts";
 
 /** The place of a shard: its number, and how many there are. */
-type Place = Pick<StoredBucket, "shard" | "shardCount">;
+export type Place = Pick<StoredBucket, "shard" | "shardCount">;
 
 export function allowanceAt(place: Place, rate: Rate, rules?: BucketRules): Allowance {
   return allowanceOf(rate, place.shard, place.shardCount, rules?.periods);
@@ -166,47 +164,6 @@ function unusedPeriod(rate: Rate, atMs: number): SeenPeriod | undefined {
   return endMs === 0 ? undefined : { endMs, grantedMilli, atMs };
 }
 
-/**
- * Plans the addition of an operator to one limit whose period is not due: `Infinity` fills it, and
- * ends a session. Returns the milli-tokens that it has more.
- */
-export function planAddition(
-  plan: WritePlan,
-  place: Place,
-  name: string,
-  stored: StoredLimit,
-  additionMilli: number,
-  nowMs: number,
-): number {
-  const level = storedLevel(place, stored) as PeriodLevel;
-  const allowance = allowanceAt(place, stored.rate);
-  const { rule } = allowance;
-  const heldMilli = balanceIn(level, allowance, nowMs);
-  const isReset = !Number.isFinite(additionMilli);
-  const over = nowMs >= level.endMs;
-  // Clients of the Python library read the item again.
-  if (isReset) plan.set(VALID_UNTIL, 0);
-  if (isReset && rule.kind === "session") {
-    const startMs = nowMs - rule.seconds * 1000;
-    const { windowStart, windowApplied } = periodAttributesOf(name);
-    plan.set(windowStart, startMs);
-    plan.set(windowApplied, startMs);
-    return allowance.amountMilli - heldMilli;
-  }
-  const opened = over ? levelIn(level, allowance, nowMs) : level;
-  const after = toppedUp(opened, allowance, additionMilli);
-  const before = over ? 0 : (stored.period?.toppedUpMilli ?? 0);
-  const { endMs, leftMilli } = after;
-  const period = isReset
-    ? { endMs, leftMilli: 0, toppedUpMilli: after.tokensMilli - allowance.amountMilli }
-    : { endMs, leftMilli, toppedUpMilli: before + additionMilli };
-  if (over) plan.set(`b_${name}_tk`, after.tokensMilli);
-  else plan.add(`b_${name}_tk`, after.tokensMilli - stored.tokensMilli);
-  setPeriod(plan, name, rule, { ...period, isStored: true }, place.shardCount);
-  if (isReset) plan.add(`b_${name}_rn`, 1);
-  return after.tokensMilli - heldMilli;
-}
-
 /** The change of one limit with periods in a rebase. */
 export interface PeriodFold {
   readonly name: string;
@@ -248,12 +205,22 @@ export function foldPeriod(
     requireEnd(plan, name, stored);
     requireLeft(plan, name, stored, before);
     plan.set(`b_${name}_tk`, now.tokensMilli - takenMilli);
-    setPeriod(plan, name, rule, { ...storedFrom(now), toppedUpMilli: 0 }, place.shardCount);
+    setPeriod(plan, name, rule, storedFrom(now, after), place.shardCount);
   } else {
     goOn(plan, { name, stored, takenMilli, isGate }, now);
+    setToppedUp(plan, name, stored, storedFrom(now, after));
   }
   if (!isSame) setRule(plan, name, stored.rate.rule, rule);
+  if (!isSame && !opens && rule.kind === "session") setSessionEnd(plan, name, rule, now.endMs);
   return over && !opens ? levelIn(level, before, epochMs) : now;
+}
+
+/** Sets when a session began, from its end: with another length it would end later. */
+function setSessionEnd(plan: WritePlan, name: string, rule: SessionRule, endMs: number): void {
+  const { windowStart, windowApplied } = periodAttributesOf(name);
+  const startMs = endMs - rule.seconds * 1000;
+  if (endMs !== 0)
+    for (const attribute of [windowStart, windowApplied]) plan.set(attribute, startMs);
 }
 
 /** Changes a balance in its period, and stores the end where it has moved. */
@@ -318,6 +285,20 @@ function setLeft(
   plan.require({ is: "=", name: left, value: before, orAbsent: before === 0 });
 }
 
+/** Sets what was granted besides the amount, where a changed rule no longer says so. */
+function setToppedUp(
+  plan: WritePlan,
+  name: string,
+  { period }: StoredLimit,
+  { toppedUpMilli }: StoredPeriod,
+): void {
+  const before = period?.toppedUpMilli ?? 0;
+  if (toppedUpMilli === before) return;
+  const { toppedUp: added } = periodAttributesOf(name);
+  plan.set(added, toppedUpMilli);
+  plan.require({ is: "=", name: added, value: before, orAbsent: before === 0 });
+}
+
 /** Requires that no other client has opened the next period. */
 function requireEnd(plan: WritePlan, name: string, { period, rate }: StoredLimit): void {
   if (period === undefined || rate.rule === undefined) return;
@@ -350,8 +331,10 @@ function requireLeft(
   );
 }
 
-function storedFrom({ endMs, leftMilli }: PeriodLevel): StoredPeriod {
-  return { endMs, leftMilli, toppedUpMilli: 0, isStored: true };
+/** Returns a level as it is stored. */
+export function storedFrom(level: PeriodLevel, allowance: Allowance): StoredPeriod {
+  const { endMs, leftMilli } = level;
+  return { endMs, leftMilli, toppedUpMilli: addedTo(level, allowance), isStored: true };
 }
 
 /** Sets the attributes of a period, and removes those that it does not have. */
