@@ -17,6 +17,8 @@ import { parseArgs } from "node:util";
 import { buildEngine, engineName } from "./engine.mjs";
 import { makeFamilies, withoutStream } from "./local-table.mjs";
 import { COLLECTIONS, timed } from "./measure.mjs";
+import { startPostgres } from "./postgres.mjs";
+import { startValkey } from "./redis.mjs";
 import { keys, scratch, startDynoxide, taking } from "./support.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -25,7 +27,10 @@ const ROUND_MS = 100;
 const ROUNDS = 20;
 const WARM_UP_MS = 3000;
 
-/** Per scenario: its title, how many calls are in flight, and a contender of each library. */
+/**
+ * Per scenario: its title, the server that it needs, how many calls are in flight, and a contender
+ * of each library.
+ */
 const SCENARIOS = {
   "mem-1": {
     title: "memory, one limit",
@@ -55,11 +60,13 @@ const SCENARIOS = {
   "ddb-1": {
     title: "DynamoDB, two limits, 256 buckets",
     inFlight: 64,
+    start: startDynoxide,
     make: (library, engine) => onDynamo(library, engine, async () => keys(256)),
   },
   "ddb-adjust": {
     title: "DynamoDB, the same, adjusted",
     inFlight: 64,
+    start: startDynoxide,
     make: async (library, engine) => {
       const names = keys(256);
       const { limiter, close } = await onDynamo(library, engine, async () => names);
@@ -69,12 +76,38 @@ const SCENARIOS = {
   "ddb-casc": {
     title: "DynamoDB, 64 children of 16 parents",
     inFlight: 64,
+    start: startDynoxide,
     make: (library, engine) => onDynamo(library, engine, children),
+  },
+  "pg-1": {
+    title: "PostgreSQL, two limits, 256 buckets",
+    inFlight: 64,
+    start: startPostgres,
+    make: (library, { url }) => onServer(library, url),
+  },
+  "pg-slots": {
+    title: "PostgreSQL, the same with slots, adjusted",
+    inFlight: 64,
+    start: startPostgres,
+    make: (library, { url }) => withSlots(library, url),
+  },
+  "redis-1": {
+    title: "Valkey, two limits, 256 buckets",
+    inFlight: 64,
+    start: startValkey,
+    make: (library, { url }) => onServer(library, url),
+  },
+  "redis-slots": {
+    title: "Valkey, the same with slots, adjusted",
+    inFlight: 64,
+    start: startValkey,
+    make: (library, { url }) => withSlots(library, url),
   },
 };
 
 const TWO = ["rpm:1000000/sec", "tpm:1000000000/sec"];
 const BOTH = { rpm: 1, tpm: 500 };
+const SLOT = { parallel: 1, ...BOTH };
 const LOCAL = {
   AWS_REGION: "us-east-1",
   AWS_ACCESS_KEY_ID: "local",
@@ -118,7 +151,7 @@ function fail(sentence) {
 function compare(revision) {
   const found = spawnSync("git", ["cat-file", "-e", `${revision}^{commit}`], { cwd: ROOT });
   if (found.status !== 0) return fail(`There is no revision "${revision}".`);
-  const usesEngine = chosen.some((id) => SCENARIOS[id].inFlight !== undefined);
+  const usesEngine = chosen.some((id) => SCENARIOS[id].start === startDynoxide);
   if (usesEngine) buildEngine();
   const checkout = join(mkdtempSync(join(tmpdir(), "zae-limiter-against-")), "checkout");
   try {
@@ -169,9 +202,9 @@ function run(command, args, cwd) {
 
 /** Prints the logarithms of the ratios of the second build to the first. */
 async function measure(id, builds) {
-  const { inFlight = 1, make } = SCENARIOS[id];
+  const { inFlight = 1, start: startEngine, make } = SCENARIOS[id];
   Object.assign(process.env, LOCAL);
-  const engine = inFlight === 1 ? undefined : await startDynoxide();
+  const engine = await startEngine?.();
   const contenders = [];
   for (const build of builds) {
     const library = await import(join(build, "index.js"));
@@ -239,12 +272,12 @@ async function seasoned(limiter, names, consume) {
 }
 
 /** Acquires an estimate, and consumes a little more when the cost is known. */
-function adjusting(limiter, names) {
+function adjusting(limiter, names, consume = BOTH) {
   let at = 0;
   const loop = async (count) => {
     for (let left = count; left > 0; left -= 1) {
       at = at + 1 === names.length ? 0 : at + 1;
-      const request = { entityId: names[at], resource: "api", consume: BOTH };
+      const request = { entityId: names[at], resource: "api", consume };
       await limiter.run(request, async (lease) => lease.adjust({ tpm: 7 }));
     }
   };
@@ -255,6 +288,23 @@ async function embedded({ RateLimiter }, url, limits, consume) {
   const limiter = await RateLimiter.open(url);
   await limiter.repository.limits.setSystem(limits);
   return seasoned(limiter, keys(10_000), consume);
+}
+
+/** Opens a limiter on a server, in a place that only this library uses. */
+async function onServer({ RateLimiter, Repository }, url, limits = TWO, consume = BOTH) {
+  const name = `against_${randomUUID().slice(0, 8)}`;
+  const place = `${url}?${url.startsWith("postgres") ? "schema" : "prefix"}=${name}`;
+  await Repository.migrate(place);
+  const limiter = await RateLimiter.open(place, { timeoutMs: 20_000 });
+  await limiter.repository.limits.setSystem(limits);
+  return seasoned(limiter, keys(256), consume);
+}
+
+/** Takes a slot with each call, and gives it back with what it cost. */
+async function withSlots(library, url) {
+  const limits = [...TWO, "parallel:1000000 concurrent"];
+  const { limiter, close } = await onServer(library, url, limits, SLOT);
+  return { ...adjusting(limiter, keys(256), SLOT), close };
 }
 
 async function children(root) {

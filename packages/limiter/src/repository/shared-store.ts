@@ -207,7 +207,7 @@ function warn(
   }
   process.emitWarning(
     `Could not refund ${amountsText(warning.amountsMilli)} to ${warning.entityId} for ` +
-      `${warning.resource}: it stays consumed until the bucket refills`,
+      `${warning.resource}: it stays consumed`,
     { code: "ZAEL_RESTORE_FAILED", detail: String(warning.cause) },
   );
 }

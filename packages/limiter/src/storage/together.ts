@@ -77,10 +77,20 @@ export class Together<Asked, Answer> {
   async #run(): Promise<void> {
     this.#underWay += 1;
     while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, this.#options.max);
-      await this.#send(batch.filter((each) => this.#isDue(each)));
+      await this.#send(this.#next().filter((each) => this.#isDue(each)));
     }
     this.#underWay -= 1;
+  }
+
+  /** Takes those that may go with the first one. */
+  #next(): readonly Waiter<Asked, Answer>[] {
+    const { max, joins } = this.#options;
+    const [first] = this.#waiting;
+    if (joins === undefined || first === undefined) return this.#waiting.splice(0, max);
+    const isNext = ({ asked }: Waiter<Asked, Answer>) => joins(asked, first.asked);
+    const batch = this.#waiting.filter(isNext).slice(0, max);
+    this.#waiting = this.#waiting.filter((each) => !batch.includes(each));
+    return batch;
   }
 
   #isDue({ deadline, timeoutMs, reject }: Waiter<Asked, Answer>): boolean {

@@ -9,9 +9,13 @@
  *    checks and writes all rows or none, and answers with every balance.
  * 2. When the answer is `undefined`, a row was not warm and nothing was written: the call runs as a
  *    step, which leaves rows that are warm for the next call.
- * 3. `adjust` when a lease ends with other amounts, with a token, so that an answer that was lost
- *    may be asked for again: the server checks the token before it checks whether the row is warm.
- *    False: not warm and nothing written; a step adjusts, with the same token.
+ * 3. `adjust` when a lease ends with other amounts or gives back slots, with a token, so that an
+ *    answer that was lost may be asked for again: the server checks the token before it checks
+ *    whether the row is warm. False: not warm and nothing written; a step adjusts, with the same
+ *    token.
+ *
+ * A call that takes slots has a token, too: where its answer is lost, a step spends the token, and
+ * from then on the call has been granted or never will be.
  *
  * Each write gives its row a new revision, so that a step that has read it runs again.
  *
@@ -54,9 +58,22 @@ export interface WarmRow {
   readonly at: readonly number[];
   readonly tok: readonly number[];
   readonly rem: readonly number[];
-  /** Milli-tokens, and acquires, that the server has counted since the item was written. */
+  /**
+   * Milli-tokens, and acquires, that the server has counted since the item was written; of slots
+   * the most that were held at once.
+   */
   readonly used: readonly (number | bigint)[];
   readonly events: number;
+  /**
+   * The slots that are held, `;p7x2k9.4 1 2000;`: of each entry its name, the place of the limit
+   * from 1, and milli-slots. Empty where none are.
+   */
+  readonly held: string;
+}
+
+/** Returns what slots are taken under where the row must not have the entry yet. */
+export function newEntryText(entry: string): string {
+  return `+${entry}`;
 }
 
 /** One bucket of a warm call. Amounts are aligned with the limits of the row, by their names. */
@@ -76,6 +93,12 @@ export interface WarmLeg {
   readonly countedMilli: readonly number[];
   /** Acquires to add to the usage; several that share a request are one call. */
   readonly acquires: number;
+  /**
+   * The entry that slots are taken under, or given back from, for each limit of slots; absent where
+   * no slots are moved. With `newEntryText` the row gets the entry; a row without any other is not
+   * warm. What is given back to an entry that is gone is not.
+   */
+  readonly entries?: readonly (string | undefined)[] | undefined;
 }
 
 /** A call that may be decided by the server. */
@@ -88,6 +111,8 @@ export interface WarmConsume {
   readonly knownVersion: number | undefined;
   /** Epoch milliseconds; `undefined`: the server's own clock. */
   readonly nowMs: number | undefined;
+  /** Present where slots are taken: once it is spent, nothing is. */
+  readonly token?: string | undefined;
 }
 
 export interface WarmAnswer {

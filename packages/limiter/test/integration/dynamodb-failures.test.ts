@@ -54,6 +54,11 @@ async function first<T>(items: AsyncIterable<T>): Promise<T | undefined> {
 
 const withToken = (store: ItemStore) => store.transact([{ put: KEY }], { token: "once" });
 
+const cancelled = (...codes: string[]): FakeAnswer => ({
+  error: "TransactionCanceledException",
+  details: { CancellationReasons: codes.map((Code) => ({ Code })) },
+});
+
 function storeAt(
   endpoint: string,
   options: Partial<DynamoItemStoreOptions> = {},
@@ -199,13 +204,18 @@ describe("answers that prove nothing", () => {
     });
     expect(server.requests.length).toBeGreaterThan(1);
   });
+
+  it("a condition that refuses a repeated transaction says nothing about the first one", async () => {
+    for (const transport of ["lean", "sdk"] as const) {
+      await using server = await fakeDynamo(reset, cancelled("ConditionalCheckFailed"));
+      using store = storeAt(server.endpoint, { ...IMPATIENT, transport });
+      expect(await unavailable(withToken(store))).toMatchObject({ nothingWritten: false });
+      expect(server.requests).toHaveLength(2);
+    }
+  });
 });
 
 describe("answers that prove that nothing was written", () => {
-  const cancelled = (...codes: string[]): FakeAnswer => ({
-    error: "TransactionCanceledException",
-    details: { CancellationReasons: codes.map((Code) => ({ Code })) },
-  });
   const PASSING = [
     "ProvisionedThroughputExceededException",
     "ThrottlingException",

@@ -3,7 +3,6 @@
 import { defined } from "../../base/defined.ts";
 import { type Random, systemRandom } from "../../base/random.ts";
 import { type Clock, type Deadline, systemTimer, type Timer } from "../../base/time.ts";
-import type { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import type { OperationResult } from "../../records/operation-record.ts";
 import type { BalanceOperation, DeletedBuckets, StoredState } from "../bucket-admin.ts";
 import type {
@@ -59,7 +58,8 @@ export class EmbeddedBucketStore implements BucketStore {
   readonly #later: LaterRefunds;
   readonly uncountedUsage: UncountedRows;
   readonly #closing = new AbortController();
-  readonly #slots: EmbeddedSlots | undefined;
+  /** The slots of this process; `undefined` where the store holds none. */
+  readonly slots: EmbeddedSlots | undefined;
   readonly #lists: BucketLists;
   #relinks = 0;
   /** Only a table that decides ordinary calls has terms for them. */
@@ -77,12 +77,11 @@ export class EmbeddedBucketStore implements BucketStore {
     this.embedded = ordinaryTable !== undefined;
     const { timer = systemTimer, random = systemRandom, onWarning } = options;
     // No token identifies the write, so it cannot be found out whether it was made.
-    const mayRepeat = ({ nothingWritten }: RateLimiterUnavailable) => nothingWritten;
+    const mayRepeat = (error: { readonly nothingWritten: boolean }) => error.nothingWritten;
     this.#later = new LaterRefunds({ timer, random, mayRepeat, onWarning });
-    const giveBack = (back: Adjustment, token: string, deadline?: Deadline) =>
-      this.#adjust(back, { token, ...defined({ deadline }) });
+    const giveBack = (back: Adjustment, token: string) => this.#adjust(back, { token });
     const place = { table, timer, random, closed: this.#closing.signal, giveBack };
-    this.#slots = slots && new EmbeddedSlots(slots, place);
+    this.slots = slots && new EmbeddedSlots(slots, place);
   }
 
   get transfer(): EmbeddedTransfer {
@@ -120,7 +119,7 @@ export class EmbeddedBucketStore implements BucketStore {
   }
 
   consume(legs: readonly Leg[], options: ConsumeOptions = {}): Promise<ConsumeResult> {
-    const holderId = this.#slots?.holderFor(legs, options.deadline?.timeoutMs);
+    const holderId = this.slots?.holderFor(legs, options.deadline?.timeoutMs);
     if (!(holderId instanceof Promise)) return this.#consumeAs(holderId, legs, options);
     return holderId.then((renewed) => this.#consumeAs(renewed, legs, options));
   }
@@ -136,14 +135,17 @@ export class EmbeddedBucketStore implements BucketStore {
       return this.#consume(legs, known, this.#clock(), holderId);
     };
     const timeoutMs = deadline?.timeoutMs;
-    const slots = holderId === undefined ? undefined : this.#slots;
-    return slots?.take(legs, work, timeoutMs) ?? this.#table.step(work, timeoutMs, legs);
+    const taking = holderId === undefined ? undefined : this.slots?.take(legs, work, timeoutMs);
+    return taking ?? this.#table.step(work, timeoutMs, legs);
   }
 
   adjust(adjustment: Adjustment, options: AdjustOptions = {}): Promise<void> | undefined {
     const { token, deadline } = options;
-    const slots = adjustment.entry === undefined || token === undefined ? undefined : this.#slots;
-    if (slots !== undefined) return slots.giveBack(adjustment, token as string, deadline);
+    if (this.slots !== undefined && adjustment.entry !== undefined && token !== undefined) {
+      const write = (by?: Deadline) =>
+        this.#adjust(adjustment, { token, ...defined({ deadline: by }) });
+      return this.slots.giveBack(write, deadline);
+    }
     const isDone = this.#tryAdjust(adjustment);
     if (isDone === true) return undefined;
     return isDone === false
@@ -229,7 +231,7 @@ export class EmbeddedBucketStore implements BucketStore {
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#later.idle();
-    await this.#slots?.close();
+    await this.slots?.close();
   }
 
   #tryAdjust(adjustment: Adjustment): boolean | Promise<boolean> {
@@ -253,7 +255,7 @@ export class EmbeddedBucketStore implements BucketStore {
       this.#write(adjustment, bucket, config, now, false);
     };
     await this.#table.step(work, options.deadline?.timeoutMs, [adjustment], options.token);
-    this.#slots?.adjusted(adjustment);
+    this.slots?.adjusted(adjustment);
   }
 
   /** Returns a full bucket in place of an expired one; `undefined` when nothing is consumed. */
@@ -310,7 +312,7 @@ export class EmbeddedBucketStore implements BucketStore {
   ): ConsumeResult {
     const drafts: Draft[] = [];
     // The step has waited so long that others may take what it would hold: begin again.
-    if (holderId !== undefined && this.#slots?.isOver(now)) return { outcome: "outdated" };
+    if (holderId !== undefined && this.slots?.isOver(now)) return { outcome: "outdated" };
     for (const leg of legs) {
       const draft = this.#draftOf(leg, now);
       if (draft === undefined) return { outcome: "outdated" };
@@ -319,7 +321,7 @@ export class EmbeddedBucketStore implements BucketStore {
     const links = changedLinks(drafts);
     if (links !== undefined) return { outcome: "relinked", links };
     let seen = seenOf(drafts, now);
-    const isReclaimed = !areEnough(legs, seen) && this.#slots?.reclaim(drafts, now) === true;
+    const isReclaimed = this.slots?.reclaim(drafts, seen, now) === true;
     if (isReclaimed) seen = seenOf(drafts, now);
     if (areEnough(legs, seen)) {
       const grant = (draft: Draft) => this.#grant(draft, known, now, holderId);
@@ -357,7 +359,7 @@ export class EmbeddedBucketStore implements BucketStore {
     const { leg, stored, bucket, isNew } = draft;
     const { entityId, resource, config, amountsMilli } = leg;
     this.#countBefore(leg, stored, bucket, now);
-    const entry = this.#slots?.entryFor(draft, holderId);
+    const entry = this.slots?.entryFor(draft, holderId);
     bucket.consume(config, amountsMilli, now, undefined, entry);
     if (consumes(amountsMilli)) bucket.events += 1;
     this.#write(leg, bucket, config, now, isNew, known);

@@ -6,14 +6,14 @@ import { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import { decodeHolder, type HolderRecord, holderKey } from "../../records/holders.ts";
 import { bucketId } from "../../records/keys.ts";
 import type { Key } from "../../storage/item.ts";
-import type { ConsumeResult } from "../bucket-consumer.ts";
-import type { Adjustment, BucketConfig, Leg } from "../leg.ts";
-import { lacksSlots, slotsOnly, takesSlots } from "../slots/slot-amounts.ts";
+import type { ConsumeResult, SeenBalances } from "../bucket-consumer.ts";
+import { type Adjustment, exceeds, type Leg } from "../leg.ts";
+import { slotsMilliIn, slotsOnly, takesSlots } from "../slots/slot-amounts.ts";
 import { entryOf, type SlotEntry } from "../slots/slot-entries.ts";
 import { holderOf, type SlotHolder } from "../slots/slot-holder.ts";
 import type { BucketTable } from "./bucket-table.ts";
 import type { Draft } from "./draft.ts";
-import { UnsureSlots, type UnsureSlotsOptions } from "./unsure-slots.ts";
+import { type TakenSlots, UnsureSlots, type UnsureSlotsOptions } from "./unsure-slots.ts";
 
 /** The holder, as buckets use it: this process, or the only one there is. */
 export type SlotSource = Pick<
@@ -40,7 +40,7 @@ export class EmbeddedSlots {
   ) {
     this.#source = source;
     this.#table = options.table;
-    const untaken = (adjustment: Adjustment) => this.adjusted(adjustment);
+    const untaken = (slots: TakenSlots) => this.#count(slots, -1);
     this.#unsure = new UnsureSlots({ ...options, untaken });
   }
 
@@ -50,7 +50,7 @@ export class EmbeddedSlots {
     work: () => ConsumeResult,
     timeoutMs: number | undefined,
   ): Promise<ConsumeResult> {
-    const token = this.#unsure.newToken();
+    const token = this.newToken();
     let last: ConsumeResult | undefined;
     const run = () => {
       last = work();
@@ -58,16 +58,35 @@ export class EmbeddedSlots {
     };
     try {
       const result = await this.#table.step(run, timeoutMs, legs, token);
-      this.#granted(legs, result);
+      this.taken(slotsOf(legs, result));
       return result;
     } catch (error) {
-      if (last !== undefined && error instanceof RateLimiterUnavailable && !error.nothingWritten) {
-        // Until it is known, they are held: this process goes on being renewed.
-        this.#granted(legs, last);
-        this.#unsure.add(legs, last, token);
-      }
+      this.notAnswered(slotsOf(legs, last), token, error);
       throw error;
     }
+  }
+
+  /** Returns a token for a request that takes slots. */
+  newToken(): string {
+    return this.#unsure.newToken();
+  }
+
+  /** Returns the name of a new entry under a holder. */
+  newEntry(holderId: string): string {
+    return this.#source.newEntry(holderId);
+  }
+
+  /** Counts slots that were taken. */
+  taken(slots: readonly TakenSlots[]): void {
+    for (const each of slots) this.#count(each, 1);
+  }
+
+  /** Gives back slots of a request that has failed, unless it is certain that none were taken. */
+  notAnswered(slots: readonly TakenSlots[], token: string, error: unknown): void {
+    if (!(error instanceof RateLimiterUnavailable) || error.nothingWritten) return;
+    // Until it is known, they are held: this process goes on being renewed.
+    this.taken(slots);
+    this.#unsure.add(slots, token);
   }
 
   /** Returns the holder that slots of a call are taken under; `undefined`: it takes none. */
@@ -88,13 +107,13 @@ export class EmbeddedSlots {
   }
 
   /**
-   * Gives back slots of dead holders where a call lacks some; false: there were none. It begins
-   * again with its step, so only a search that found none is remembered.
+   * Gives back slots of dead holders where a call takes more than are free; false: there were none.
+   * It begins again with its step, so only a search that found none is remembered.
    */
-  reclaim(drafts: readonly Draft[], nowMs: number): boolean {
+  reclaim(drafts: readonly Draft[], { balancesMilli }: SeenBalances, nowMs: number): boolean {
     let isFreed = false;
-    for (const { leg, bucket } of drafts) {
-      if (!this.#isSearched(leg, bucket.balancesOf(leg.config, nowMs), nowMs)) continue;
+    for (const [at, { leg, bucket }] of drafts.entries()) {
+      if (!this.isSearched(leg, balancesMilli[at] as readonly number[], nowMs)) continue;
       const dead = this.#deadAmong(bucket.rare.slots, nowMs);
       for (const held of bucket.rare.slots)
         if (dead.has(holderOf(held.entry))) bucket.giveBack(held);
@@ -104,23 +123,18 @@ export class EmbeddedSlots {
     return isFreed;
   }
 
-  /** Counts the slots of a grant, once its step is done. */
-  #granted(legs: readonly Leg[], result: ConsumeResult): void {
-    if (result.outcome !== "granted") return;
-    result.legs.forEach(({ parts }, at) => {
-      const { config } = legs[at] as Leg;
-      for (const { entry, amountsMilli } of parts) this.#count(entry, config, amountsMilli);
-    });
-  }
-
-  /** Gives back slots of a lease, and corrects its tokens with them, once for a token. */
-  giveBack(adjustment: Adjustment, token: string, deadline?: Deadline): Promise<void> {
-    return this.#unsure.giveBack(adjustment, token, deadline);
+  /**
+   * Writes what gives back slots of a lease, and corrects its tokens with them, once for a token:
+   * the same write may be made again and again.
+   */
+  giveBack(write: (deadline?: Deadline) => Promise<void>, deadline?: Deadline): Promise<void> {
+    return this.#unsure.giveBack(write, deadline);
   }
 
   /** Counts the slots that an adjustment gave back, once it is written. */
   adjusted({ entry, config, deltasMilli }: Adjustment): void {
-    this.#count(entry, config, deltasMilli);
+    if (entry === undefined) return;
+    this.#source.add(entry, slotsMilliIn(config, deltasMilli) / 1000);
   }
 
   async close(): Promise<void> {
@@ -128,15 +142,18 @@ export class EmbeddedSlots {
     await this.#source.close();
   }
 
-  #count(entry: string | undefined, config: BucketConfig, amountsMilli: readonly number[]): void {
-    if (entry === undefined) return;
-    const slotsMilli = slotsOnly(config, amountsMilli).reduce((sum, milli) => sum + milli, 0);
-    this.#source.add(entry, slotsMilli / 1000);
+  #count({ leg, entry, amountsMilli }: TakenSlots, sign: 1 | -1): void {
+    this.#source.add(entry, (sign * slotsMilliIn(leg.config, amountsMilli)) / 1000);
   }
 
-  /** Whether dead holders are searched: the call lacks slots, and the last search is over. */
-  #isSearched(leg: Leg, balancesMilli: readonly number[], nowMs: number): boolean {
-    if (!lacksSlots(leg, balancesMilli)) return false;
+  /**
+   * Whether dead holders are searched: the call takes more slots than are free, soft ones among
+   * them, and the last search is over.
+   */
+  isSearched(leg: Leg, balancesMilli: readonly number[], nowMs: number): boolean {
+    if (!takesSlots(leg) || !exceeds(slotsOnly(leg.config, leg.amountsMilli), balancesMilli)) {
+      return false;
+    }
     const name = bucketId(leg);
     const sinceMs = nowMs - (this.#searchedMs.get(name) ?? Number.NEGATIVE_INFINITY);
     return sinceMs < 0 || sinceMs >= SEARCH_MS;
@@ -154,4 +171,14 @@ export class EmbeddedSlots {
     };
     return new Set(others.filter(isDead));
   }
+}
+
+/** Returns the slots that a step takes when it is done as it ran last. */
+function slotsOf(legs: readonly Leg[], result: ConsumeResult | undefined): readonly TakenSlots[] {
+  if (result?.outcome !== "granted") return [];
+  return legs.flatMap((leg, at) =>
+    (result.legs[at]?.parts ?? []).flatMap(({ entry, amountsMilli }) =>
+      entry === undefined ? [] : { leg, entry, amountsMilli: slotsOnly(leg.config, amountsMilli) },
+    ),
+  );
 }

@@ -1,26 +1,32 @@
 /**
- * Slots that were taken by a step whose outcome is unknown: its answer was lost, or it may still be
- * under way. No lease knows of them, so they are given back. First the token of the step is spent
- * by another one: from then on the step has happened, or it never will.
+ * Slots that were taken by a request whose outcome is unknown: its answer was lost, or it may still
+ * be under way. No lease knows of them, so they are given back. First the token of the request is
+ * spent by a step: from then on the request has been granted, or it never will be.
  */
 
 import { randomToken } from "../../base/random.ts";
 import type { Deadline } from "../../base/time.ts";
 import { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
-import type { ConsumeResult } from "../bucket-consumer.ts";
-import { type Adjustment, type Leg, refundOf } from "../leg.ts";
-import { slotsOnly } from "../slots/slot-amounts.ts";
+import type { Adjustment, Leg } from "../leg.ts";
 import { type UntilAnsweredOptions, untilAnswered } from "../slots/until-answered.ts";
 import type { BucketTable } from "./bucket-table.ts";
 
 const TOKEN_BYTES = 15;
 
+/** Slots that a request takes of one leg, under one entry. */
+export interface TakenSlots {
+  readonly leg: Leg;
+  /** Milli-slots, aligned with the limits of the leg; zero for those that are not of slots. */
+  readonly amountsMilli: readonly number[];
+  readonly entry: string;
+}
+
 export interface UnsureSlotsOptions extends UntilAnsweredOptions {
   readonly table: BucketTable;
   /** Gives slots back that were taken, once for a token. */
-  readonly giveBack: (adjustment: Adjustment, token: string, deadline?: Deadline) => Promise<void>;
-  /** Called with the slots that were not taken. */
-  readonly untaken: (adjustment: Adjustment) => void;
+  readonly giveBack: (adjustment: Adjustment, token: string) => Promise<void>;
+  /** Called with slots that were not taken. */
+  readonly untaken: (slots: TakenSlots) => void;
 }
 
 export class UnsureSlots {
@@ -42,24 +48,21 @@ export class UnsureSlots {
    * Gives back what a lease ends with. Where the store does not answer in time, that goes on in the
    * background: no correction is worth a slot that stays held.
    */
-  async giveBack(adjustment: Adjustment, token: string, deadline?: Deadline): Promise<void> {
-    const { giveBack } = this.#options;
+  async giveBack(
+    write: (deadline?: Deadline) => Promise<void>,
+    deadline?: Deadline,
+  ): Promise<void> {
     try {
-      return await giveBack(adjustment, token, deadline);
+      return await write(deadline);
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
     }
-    this.#keep(this.#untilAnswered(() => giveBack(adjustment, token)));
+    this.#keep(this.#untilAnswered(() => write()));
   }
 
-  /** Gives back, in the background, what a step may have taken. */
-  add(legs: readonly Leg[], result: ConsumeResult, token: string): void {
-    if (result.outcome !== "granted") return;
-    const slots = legs.flatMap((leg, at) => {
-      const parts = result.legs[at]?.parts ?? [];
-      return refundOf(leg, parts).flatMap(ofSlots);
-    });
-    this.#keep(this.#settle(legs, slots, token));
+  /** Gives back, in the background, what a request may have taken. */
+  add(slots: readonly TakenSlots[], token: string): void {
+    if (slots.length > 0) this.#keep(this.#settle(slots, token));
   }
 
   #keep(work: Promise<void>): void {
@@ -72,13 +75,14 @@ export class UnsureSlots {
     while (this.#pending.size > 0) await Promise.all(this.#pending);
   }
 
-  async #settle(legs: readonly Leg[], slots: readonly Adjustment[], token: string): Promise<void> {
+  async #settle(slots: readonly TakenSlots[], token: string): Promise<void> {
     const { giveBack, untaken } = this.#options;
+    const legs = slots.map(({ leg }) => leg);
     const isUntaken = await this.#untilAnswered(() => this.#spend(legs, token));
-    for (const adjustment of slots) {
+    for (const taken of slots) {
       const once = this.newToken();
-      if (isUntaken === true) untaken(adjustment);
-      if (isUntaken === false) await this.#untilAnswered(() => giveBack(adjustment, once));
+      if (isUntaken === true) untaken(taken);
+      if (isUntaken === false) await this.#untilAnswered(() => giveBack(backOf(taken), once));
     }
   }
 
@@ -101,9 +105,9 @@ export class UnsureSlots {
   }
 }
 
-/** Returns an adjustment with its slots alone; none where it has none. */
-function ofSlots(adjustment: Adjustment): readonly Adjustment[] {
-  const { config, deltasMilli, entry } = adjustment;
-  if (entry === undefined) return [];
-  return [{ ...adjustment, deltasMilli: slotsOnly(config, deltasMilli), acquires: 0 }];
+/** Returns the adjustment that gives slots back. */
+function backOf({ leg, amountsMilli, entry }: TakenSlots): Adjustment {
+  const { entityId, resource, config } = leg;
+  const deltasMilli = amountsMilli.map((milli) => -milli);
+  return { entityId, resource, shard: 0, config, deltasMilli, entry };
 }

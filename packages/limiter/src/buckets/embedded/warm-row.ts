@@ -3,7 +3,7 @@
  * read back with what the server has consumed since.
  */
 
-import type { Level, Rate } from "../../core/bucket.ts";
+import { hasSlots, type Level, type Rate } from "../../core/bucket.ts";
 import { scheduleText } from "../../domain/compact-schedule.ts";
 import type { Limit } from "../../domain/limit.ts";
 import { SCHEDULES } from "../../domain/schedules.ts";
@@ -11,6 +11,8 @@ import type { WarmRow } from "../../storage/warm-buckets.ts";
 import { ttlKeptSeconds } from "../bucket-ttl.ts";
 import { hasPeriods } from "../periods.ts";
 import { ruleText } from "../rule-text.ts";
+import type { SlotEntry } from "../slots/slot-entries.ts";
+import { seePeakOf } from "../slots/slot-peaks.ts";
 import type { Bucket } from "./bucket.ts";
 import { countAt, levelAt, periodAtPlace, setLevelAt } from "./limit-numbers.ts";
 import { hourStartMs } from "./usage-hour.ts";
@@ -22,6 +24,8 @@ export interface WarmTerms {
   readonly order: readonly number[];
   /** Whether the limits are in that order, as they nearly always are. */
   readonly isSorted: boolean;
+  /** Whether a limit is of slots. */
+  readonly hasSlots: boolean;
 }
 
 const KNOWN_TERMS = new WeakMap<readonly Limit[], WarmTerms>();
@@ -34,7 +38,8 @@ export function warmTerms(limits: readonly Limit[]): WarmTerms {
   const order = orderOf(names);
   const rates = limits.map(({ rate }) => rate);
   const isSorted = order.every((place, at) => place === at);
-  const terms = { build: stampOf(names, rates, order), order, isSorted };
+  const build = stampOf(names, rates, order);
+  const terms = { build, order, isSorted, hasSlots: rates.some(hasSlots) };
   KNOWN_TERMS.set(limits, terms);
   return terms;
 }
@@ -68,7 +73,25 @@ export function warmRowOf(bucket: Bucket, ttlMultiplier: number): WarmRow {
     rem: levels.map(({ remainder }) => remainder),
     used: order.map(() => 0),
     events: 0,
+    held: heldText(bucket, order),
   };
+}
+
+/** Returns the slots that are held, as the row has them. */
+function heldText({ build, rare: { slots } }: Bucket, order: readonly number[]): string {
+  if (slots.length === 0) return "";
+  const place = (name: string) => order.indexOf(build.names.indexOf(name)) + 1;
+  return `;${slots.map((each) => `${each.entry} ${place(each.limitName)} ${each.milli};`).join("")}`;
+}
+
+/** Returns the slots that a row has as held; `names` are in the order of the row. */
+function slotsIn(held: string, names: readonly string[]): readonly SlotEntry[] {
+  const texts = held.split(";").filter((text) => text !== "");
+  return texts.map((text) => {
+    const [entry = "", place, milli] = text.split(" ");
+    const limitName = names[Number(place) - 1] as string;
+    return { limitName, entry, milli: Number(milli) };
+  });
 }
 
 /** Returns what a limit holds at most, or what its period has granted. */
@@ -89,14 +112,26 @@ function endOf({ build, numbers }: Bucket, at: number): number[] {
 
 /** Brings a bucket that was read to where the server has left it. */
 export function applyWarmRow(bucket: Bucket, row: WarmRow): void {
-  orderOf(bucket.build.names).forEach((at, place) => {
+  const { names, rates } = bucket.build;
+  const order = orderOf(names);
+  order.forEach((at, place) => {
     setLevelAt(bucket.numbers, at, {
       tokensMilli: row.tok[place] as number,
       refilledAtMs: row.at[place] as number,
       remainder: row.rem[place] as number,
     });
-    countAt(bucket.numbers, at, row.used[place] as number | bigint);
+    const used = row.used[place] as number | bigint;
+    if (hasSlots(rates[at] as Rate)) seePeakOf(bucket.numbers, at, Number(used));
+    else countAt(bucket.numbers, at, used);
   });
+  const isHeld = row.held !== "" || bucket.rare.slots.length > 0;
+  if (isHeld)
+    bucket.keep({
+      slots: slotsIn(
+        row.held,
+        order.map((at) => names[at] as string),
+      ),
+    });
   bucket.events += row.events;
 }
 

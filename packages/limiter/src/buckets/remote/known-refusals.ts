@@ -13,6 +13,7 @@ import { bucketId } from "../../records/keys.ts";
 import type { ConsumeResult, SeenBalances } from "../bucket-consumer.ts";
 import { fits, type Leg, type SeenPeriods } from "../leg.ts";
 import { hasPeriods } from "../periods.ts";
+import { withoutSlots } from "../slots/slot-amounts.ts";
 import { KNOWN_MS, SPENT_MS, spentOf } from "../spent.ts";
 
 const BUCKETS_MAX = 10_000;
@@ -77,7 +78,9 @@ export class KnownRefusals {
     const isOld = nowMs - shownAtMs >= KNOWN_MS;
     const isRefused = legs.some(({ config, amountsMilli }, at) => {
       const balances = balancesMilli[at] as readonly number[];
-      return !fits(config, amountsMilli, isOld ? spentOf(config, balances) : balances);
+      // Slots may come back at any time.
+      const amounts = withoutSlots(config, amountsMilli);
+      return !fits(config, amounts, isOld ? spentOf(config, balances) : balances);
     });
     if (!isRefused) return undefined;
     return { outcome: "refused", balancesMilli, periods, local: true, shownAtMs };

@@ -23,10 +23,10 @@ import {
   type Link,
   sameLink,
 } from "../leg.ts";
-import { takesSlots } from "../slots/slot-amounts.ts";
 import { KnownRefusals } from "./known-refusals.ts";
 import { chainId } from "./waiting-call.ts";
 import { WarmCalls } from "./warm-calls.ts";
+import { WarmSlots } from "./warm-slots.ts";
 
 const TOKEN_BYTES = 15;
 
@@ -53,6 +53,7 @@ export class RemoteBucketStore implements BucketStore, AdjustmentWriter<string> 
   readonly #calls: WarmCalls;
   readonly #refusals: KnownRefusals;
   readonly #adjustments: Adjustments<string>;
+  readonly #slots: WarmSlots | undefined;
   readonly #closing = new AbortController();
   /** Tokens differ even where random numbers do not, as in simulations. */
   #tokens = 0;
@@ -62,9 +63,12 @@ export class RemoteBucketStore implements BucketStore, AdjustmentWriter<string> 
     this.#steps = options.steps;
     this.#refusals = new KnownRefusals(options.clock);
     this.#adjustments = new Adjustments(this, options);
+    const { slots } = options.steps;
+    this.#slots = slots && new WarmSlots(slots);
     this.#calls = new WarmCalls({
       ...options,
       refusals: this.#refusals,
+      slots: this.#slots,
       step: (legs, consumeOptions) => this.#steps.consume(legs, consumeOptions),
       refund: (adjustment) => void this.refund(adjustment),
     });
@@ -102,8 +106,7 @@ export class RemoteBucketStore implements BucketStore, AdjustmentWriter<string> 
     const { speculative, waits } = options;
     const known = speculative === false ? undefined : this.#refusals.refusal(legs, waits);
     if (known !== undefined) return known;
-    const isStep = hasTwice(legs) || legs.some(isRelinked) || legs.some(takesSlots);
-    if (isStep) return this.#steps.consume(legs, options);
+    if (hasTwice(legs) || legs.some(isRelinked)) return this.#steps.consume(legs, options);
     const deadline = options.deadline ?? this.#deadline();
     const { signal, known: limits } = options;
     return this.#calls.consume(legs, { deadline, signal, known: limits });
@@ -124,12 +127,17 @@ export class RemoteBucketStore implements BucketStore, AdjustmentWriter<string> 
 
   /** Adjusts once for its token, by the server or by a step. */
   async write({ adjustment, deadline }: SharedAdjustment, token: string): Promise<void> {
-    const timeoutMs = Math.max(1, Math.ceil(deadline.timeoutMs));
-    // Slots are given back from the entry that has them: in a step.
-    const isWarm = adjustment.entry === undefined;
-    const isDone = isWarm && (await this.#calls.adjust(adjustment, token, timeoutMs));
-    if (!isDone) await this.#steps.adjust(adjustment, { deadline, token });
+    const write = (by?: Deadline) => this.#write(adjustment, token, by ?? this.#deadline());
+    const slots = adjustment.entry === undefined ? undefined : this.#slots;
+    await (slots?.giveBack(adjustment, write, deadline) ?? write(deadline));
     this.#refusals.forget(adjustment);
+  }
+
+  async #write(adjustment: Adjustment, token: string, deadline: Deadline): Promise<void> {
+    const timeoutMs = Math.max(1, Math.ceil(deadline.timeoutMs));
+    const isDone = await this.#calls.adjust(adjustment, token, timeoutMs);
+    if (isDone) this.#slots?.adjusted(adjustment);
+    else await this.#steps.adjust(adjustment, { deadline, token });
   }
 
   /** Leaves that to the server, which knows the token. */

@@ -126,3 +126,16 @@ export function balancesWith(
     );
   });
 }
+
+/** Returns the calls that fit one after the other. */
+export function firstThatFit(
+  calls: readonly WaitingCall[],
+  balancesMilli: readonly (readonly number[])[],
+): readonly WaitingCall[] {
+  let left = balancesMilli;
+  return calls.filter((call) => {
+    if (!fitsInto(call, left)) return false;
+    left = balancesWith(call, left, -1);
+    return true;
+  });
+}

@@ -3,7 +3,7 @@
  * that wait for the chain go together in the next one, as their sum.
  */
 
-import type { Clock, Timer } from "../../base/time.ts";
+import type { Clock, Deadline, Timer } from "../../base/time.ts";
 import { invariant } from "../../domain/check.ts";
 import { systemConfigKey } from "../../records/keys.ts";
 import type { Key } from "../../storage/item.ts";
@@ -17,19 +17,30 @@ import type {
 import type { BucketId } from "../embedded/bucket-table.ts";
 import { warmTerms } from "../embedded/warm-row.ts";
 import { Gathering, SINGLE_PACE } from "../gathering.ts";
-import { type Adjustment, type Leg, refundOf, takenOf } from "../leg.ts";
+import { type Adjustment, type Leg, type LegOutcome, refundOf, takenOf } from "../leg.ts";
 import { hasPeriods } from "../periods.ts";
 import { seenWindow } from "../rates-in-time.ts";
+import { partOf } from "../slots/slot-amounts.ts";
 import type { KnownRefusals } from "./known-refusals.ts";
 import {
   amountsAt,
   balancesWith,
   chainId,
+  firstThatFit,
   fitsInto,
   mayShare,
   safePrefix,
   WaitingCall,
 } from "./waiting-call.ts";
+import {
+  entriesGivingBack,
+  entriesTaking,
+  haveSlots,
+  NO_SLOTS,
+  type TakenOfLegs,
+  type WarmSlots,
+  type WarmTaken,
+} from "./warm-slots.ts";
 
 /** The most calls of one request. */
 const CALLS_MAX = 1000;
@@ -46,6 +57,8 @@ export interface WarmCallsOptions {
   readonly nowMs: (() => number) | undefined;
   readonly keyOf: (bucket: BucketId) => Key;
   readonly refusals: KnownRefusals;
+  /** The slots of this process; `undefined` where the store holds none. */
+  readonly slots: WarmSlots | undefined;
   /** Decides a call that is not warm. */
   readonly step: (
     legs: readonly Leg[],
@@ -99,6 +112,7 @@ export class WarmCalls {
       countedMilli: order.map((at) => deltasMilli[at] ?? 0),
       acquires,
       endsMs: endsMs && order.map((at) => endsMs[at] ?? 0),
+      entries: entriesGivingBack(adjustment),
     };
     const nowMs = this.#options.nowMs?.();
     return this.#options.warm.adjust({ leg, token, nowMs }, { timeoutMs });
@@ -128,10 +142,12 @@ export class WarmCalls {
       first = first.filter(isOpen);
       const together = safePrefix(first.length > 0 ? first : left);
       if (together.length === 0) return;
-      const answer = await this.#ask(together);
+      const taken = haveSlots(together) ? await this.#takenBy(together) : NO_SLOTS;
+      if (taken === undefined) continue;
+      const answer = await this.#ask(together, taken);
       first = [];
-      const seen = await this.#answer(together, answer);
-      if (seen === undefined) continue;
+      const seen = await this.#answer(together, answer, taken);
+      if (seen === undefined || (await this.#reclaim(together, answer, seen))) continue;
       const { balancesMilli } = seen;
       left = this.#refuse(left, seen);
       if (answer?.outcome !== "refused") continue;
@@ -146,6 +162,7 @@ export class WarmCalls {
   async #answer(
     together: readonly WaitingCall[],
     answer: WarmAnswer | undefined,
+    taken: TakenOfLegs,
   ): Promise<SeenBalances | undefined> {
     const call = together[0] as WaitingCall;
     if (answer === undefined) {
@@ -160,37 +177,61 @@ export class WarmCalls {
     }
     const balancesMilli = inOrder(call, answer.balancesMilli);
     const seen = { balancesMilli, periods: periodsIn(call, answer, this.#options.clock()) };
-    if (answer.outcome === "granted") this.#grant(together, seen);
+    if (answer.outcome === "granted") this.#grant(together, seen, taken);
     return seen;
   }
 
-  async #ask(calls: readonly WaitingCall[]): Promise<WarmAnswer | undefined> {
-    const { warm, nowMs } = this.#options;
+  /** Lets a step decide a call that lacks slots, where dead holders may have some. */
+  async #reclaim(
+    calls: readonly WaitingCall[],
+    answer: WarmAnswer | undefined,
+    { balancesMilli }: SeenBalances,
+  ): Promise<boolean> {
+    const { slots, clock } = this.#options;
+    if (slots === undefined || answer?.outcome !== "refused") return false;
+    const mayReclaim = (call: WaitingCall) => slots.mayReclaim(call, balancesMilli, clock());
+    const lacking = calls.filter(isOpen).find(mayReclaim);
+    if (lacking !== undefined) await this.#step(lacking);
+    return lacking !== undefined;
+  }
+
+  /** Returns the slots that calls take together; `undefined`: the calls have failed. */
+  async #takenBy(calls: readonly WaitingCall[]): Promise<TakenOfLegs | undefined> {
+    try {
+      return (await this.#options.slots?.takenBy(calls, latestOf(calls).timeoutMs)) ?? NO_SLOTS;
+    } catch (error) {
+      for (const each of calls.filter(isOpen)) each.fail(error);
+      return undefined;
+    }
+  }
+
+  async #ask(calls: readonly WaitingCall[], taken: TakenOfLegs): Promise<WarmAnswer | undefined> {
+    const { warm, nowMs, slots } = this.#options;
     const [call] = calls as [WaitingCall];
-    let { deadline, knownVersion } = call;
+    let { knownVersion } = call;
     for (const other of calls) {
       other.isSent = true;
-      deadline = deadline.latest(other.deadline);
       if (other.knownVersion === undefined) continue;
       knownVersion = Math.min(knownVersion ?? other.knownVersion, other.knownVersion);
     }
+    const token = taken.length > 0 ? slots?.newToken() : undefined;
     try {
-      const legs = call.legs.map((leg, at) => this.#legOf(leg, calls, at));
-      const configKey = this.#configKey;
+      const legs = call.legs.map((leg, at) => this.#legOf(leg, calls, at, taken[at]));
       const answer = await warm.consume(
-        { legs, configKey, knownVersion, nowMs: nowMs?.() },
-        { timeoutMs: Math.max(1, Math.ceil(deadline.timeoutMs)) },
+        { legs, configKey: this.#configKey, knownVersion, nowMs: nowMs?.(), token },
+        { timeoutMs: Math.max(1, Math.ceil(latestOf(calls).timeoutMs)) },
       );
       // Until the next request nothing is under way for the calls that have no answer.
       for (const other of calls) other.isSent = false;
       return answer;
     } catch (error) {
+      if (token !== undefined) slots?.notAnswered(taken, token, error);
       for (const other of calls.filter(isOpen)) other.fail(error);
       return undefined;
     }
   }
 
-  #legOf(leg: Leg, calls: readonly WaitingCall[], at: number): WarmLeg {
+  #legOf(leg: Leg, calls: readonly WaitingCall[], at: number, slots?: WarmTaken): WarmLeg {
     const { config, link } = leg;
     const { gatesMilli, takenMilli, countedMilli, acquires } = amountsAt(calls, at);
     return {
@@ -202,6 +243,7 @@ export class WarmCalls {
       consumedMilli: takenMilli,
       countedMilli,
       acquires,
+      entries: slots && entriesTaking(slots),
     };
   }
 
@@ -220,12 +262,7 @@ export class WarmCalls {
     try {
       const result = await this.#options.step(call.legs, { ...call.options, onRun });
       if (call.isOpen) call.answer(result);
-      else if (result.outcome === "granted") {
-        this.#refund(
-          call,
-          result.legs.map((leg) => leg.periods),
-        );
-      }
+      else if (result.outcome === "granted") this.#refund(call, result.legs);
     } catch (error) {
       if (error instanceof Disturbed) await this.#warm(call);
       else if (call.isOpen) call.fail(error);
@@ -256,23 +293,30 @@ export class WarmCalls {
     await this.#options.step([{ ...leg, amountsMilli: idle }], call.options);
   }
 
-  /** Grants in the order of the calls: each has what those after it have taken besides. */
-  #grant(calls: readonly WaitingCall[], { balancesMilli: balances, periods }: SeenBalances): void {
+  /**
+   * Grants in the order of the calls: each has what those after it have taken besides. Slots that
+   * were granted to a holder whose record is over are given back, and the calls begin again.
+   */
+  #grant(
+    calls: readonly WaitingCall[],
+    { balancesMilli: balances, periods }: SeenBalances,
+    taken: TakenOfLegs,
+  ): void {
+    const { slots, clock } = this.#options;
+    const isHeld = slots?.take(taken, clock()) ?? true;
     let left = balances;
     for (let at = calls.length - 1; at >= 0; at -= 1) {
       const call = calls[at] as WaitingCall;
       const balancesMilli = left;
-      if (call.isOpen) {
-        const legs = call.legs.map(({ amountsMilli, link }, at) => ({
-          parts: [{ shard: 0, amountsMilli }],
-          link,
-          balancesMilli: balancesMilli[at] as readonly number[],
-          periods: periods?.[at],
-        }));
-        call.answer({ outcome: "granted", legs });
-      } else {
-        this.#refund(call, periods);
-      }
+      const legs = call.legs.map(({ config, amountsMilli, link }, at) => ({
+        parts: [partOf(config, 0, amountsMilli, taken[at]?.entry)],
+        link,
+        balancesMilli: balancesMilli[at] as readonly number[],
+        periods: periods?.[at],
+      }));
+      if (call.isOpen && isHeld) call.answer({ outcome: "granted", legs });
+      else this.#refund(call, legs);
+      if (call.isOpen) call.answer({ outcome: "outdated" });
       if (at > 0) left = balancesWith(call, left, 1);
     }
   }
@@ -295,25 +339,18 @@ export class WarmCalls {
     return fitting;
   }
 
-  #refund({ legs }: WaitingCall, periods: SeenBalances["periods"]): void {
+  #refund({ legs }: WaitingCall, outcomes: readonly LegOutcome[]): void {
     for (const [at, leg] of legs.entries()) {
-      const parts = [{ shard: 0, amountsMilli: leg.amountsMilli }];
-      for (const refund of refundOf(leg, parts, periods?.[at])) this.#options.refund(refund);
+      const { parts, periods } = outcomes[at] as LegOutcome;
+      for (const refund of refundOf(leg, parts, periods)) this.#options.refund(refund);
     }
   }
 }
 
-/** Returns the calls that fit one after the other. */
-function firstThatFit(
-  calls: readonly WaitingCall[],
-  balancesMilli: readonly (readonly number[])[],
-): readonly WaitingCall[] {
-  let left = balancesMilli;
-  return calls.filter((call) => {
-    if (!fitsInto(call, left)) return false;
-    left = balancesWith(call, left, -1);
-    return true;
-  });
+/** Returns the latest deadline of calls. */
+function latestOf(calls: readonly WaitingCall[]): Deadline {
+  const [{ deadline }] = calls as [WaitingCall];
+  return calls.reduce((latest: Deadline, call) => latest.latest(call.deadline), deadline);
 }
 
 /** Returns numbers of the rows in the order of the limits of each leg. */

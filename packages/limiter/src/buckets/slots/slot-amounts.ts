@@ -32,6 +32,15 @@ export function lacksSlots(
   return exceeds(slotsOnly(config, gatesOf(config, amountsMilli)), balancesMilli);
 }
 
+/** Whether a leg that was granted has left soft slots below zero. */
+export function overdrawsSlots(
+  { config, amountsMilli }: Pick<Leg, "config" | "amountsMilli">,
+  leftMilli: readonly number[],
+): boolean {
+  if (config.bypass === true) return false;
+  return slotsOnly(config, amountsMilli).some((milli, at) => milli > 0 && (leftMilli[at] ?? 0) < 0);
+}
+
 /** Returns what was consumed from a shard; only what takes slots has their entry. */
 export function partOf(
   config: Slotted,
@@ -49,6 +58,11 @@ export function slotsOnly(
   amountsMilli: readonly number[],
 ): readonly number[] {
   return limits.map(({ rate }, at) => (hasSlots(rate) ? (amountsMilli[at] ?? 0) : 0));
+}
+
+/** Returns how many milli-slots amounts move. */
+export function slotsMilliIn(config: Pick<BucketConfig, "limits">, amounts: readonly number[]) {
+  return slotsOnly(config, amounts).reduce((sum, milli) => sum + milli, 0);
 }
 
 /** Returns the amounts without those of slots. */

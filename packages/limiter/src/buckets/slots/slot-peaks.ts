@@ -9,9 +9,13 @@ import { CONSUMED, COUNTED, consumedAt, type Numbers, STRIDE } from "../embedded
 
 /** Notes how many slots of a limit are held, where it is more than were so far. */
 export function seePeakAt(numbers: Numbers, at: number, rate: Rate): void {
+  seePeakOf(numbers, at, rate.capacityMilli - (numbers[at * STRIDE] as number));
+}
+
+/** Notes how many milli-slots of a limit were held at a time. */
+export function seePeakOf(numbers: Numbers, at: number, heldMilli: number): void {
   const place = at * STRIDE;
-  const held = rate.capacityMilli - (numbers[place] as number);
-  const peak = Math.max(Number(numbers[place + CONSUMED]), held);
+  const peak = Math.max(Number(numbers[place + CONSUMED]), heldMilli);
   numbers[place + CONSUMED] = peak;
   numbers[place + COUNTED] = peak;
 }

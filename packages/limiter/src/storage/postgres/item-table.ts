@@ -29,7 +29,7 @@ const VERSION = "config_version";
 const WARM = `CASE WHEN x.build IS NULL THEN NULL ELSE json_build_object('build', x.build,
   'parent', x.parent, 'cascades', x.cascades, 'until', x.valid_until, 'cap', x.cap, 'refill', x.refill,
   'period', x.period, 'at', x.at, 'tok', x.tok, 'rem', x.rem, 'used', x.used::text[],
-  'events', x.events)::text END AS warm`;
+  'events', x.events, 'held', coalesce(x.held, ''))::text END AS warm`;
 
 export interface PostgresItemTableOptions {
   /** Whether writes of buckets wait for the disk of the server too. */

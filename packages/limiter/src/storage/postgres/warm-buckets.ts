@@ -52,12 +52,14 @@ export class PostgresBuckets implements WarmBuckets {
     this.#together = new Together({
       atOnce: AT_ONCE,
       max: TOGETHER_MAX,
+      // Of a statement all calls wait for the disk, or none.
+      joins: (one, first) => waitsFor(one.leg) === waitsFor(first.leg),
       send: (asked, options) => this.#send(asked, options),
       late: (timeoutMs) => lateError(connection, timeoutMs, false),
     });
     this.#adjust = `SELECT ${schema}.adjust_1($1, $2, $3, $4::text::bigint[],
       $5::text::bigint[], $6::text::int, $7, $8::text::bigint, $9::text::boolean,
-      $10::text::int, $11::text::bigint[])::text AS done`;
+      $10::text::int, $11::text::bigint[], $12::text::text[])::text AS done`;
     this.#hold = `UPDATE ${schema}.items x SET valid_until = -($3::text::bigint)
       FROM (SELECT set_config('lock_timeout', $5, true) AS waits,
         CASE WHEN $6 = 'true' THEN '' ELSE set_config('synchronous_commit', 'off', true) END) s
@@ -66,7 +68,7 @@ export class PostgresBuckets implements WarmBuckets {
   }
 
   async consume(consume: WarmConsume, options: TableCallOptions): Promise<WarmAnswer | undefined> {
-    const { configKey, knownVersion, nowMs } = consume;
+    const { configKey, knownVersion, nowMs, token } = consume;
     const legs = consume.legs.length === 1 ? consume.legs : consume.legs.toSorted(byKey);
     const consumed = amountsText(legs, (leg) => leg.consumedMilli);
     const gates = amountsText(legs, (leg) => leg.gatesMilli);
@@ -85,8 +87,9 @@ export class PostgresBuckets implements WarmBuckets {
       configKey.SK,
       knownVersion === undefined ? undefined : String(knownVersion),
       nowMs === undefined ? undefined : String(nowMs),
-      this.#waits,
+      this.#waitsFor(legs),
       lockMs(options),
+      ...(token === undefined ? [] : [arrayText(legs.flatMap(entriesOf)), token]),
     ]);
     const [leg] = legs;
     // Rows are locked in one order, so calls of several go alone: each has an order of its own.
@@ -124,10 +127,17 @@ export class PostgresBuckets implements WarmBuckets {
     const amounts = [`{${consumedMilli.join(",")}}`, `{${countedMilli.join(",")}}`];
     const now = nowMs === undefined ? null : String(nowMs);
     const ends = endsMs === undefined ? null : `{${endsMs.join(",")}}`;
-    const rest = [String(acquires), token, now, this.#waits, lockMs(options), ends];
+    const waits = this.#waitsFor([leg]);
+    const entries = leg.entries === undefined ? null : arrayText(leg.entries);
+    const rest = [String(acquires), token, now, waits, lockMs(options), ends, entries];
     const values = [key.PK, key.SK, build, ...amounts, ...rest];
     const [row] = await this.#connection.query(this.#adjust, values, options);
     return row?.["done"] === "true";
+  }
+
+  /** Slots wait for the disk: a crash that forgot a release would leave one without a lease. */
+  #waitsFor(legs: readonly Pick<WarmLeg, "entries">[]): string {
+    return legs.some(waitsFor) ? "true" : this.#waits;
   }
 
   async hold({ key, nowMs, endMs }: WarmHold, options: TableCallOptions): Promise<boolean> {
@@ -135,6 +145,15 @@ export class PostgresBuckets implements WarmBuckets {
     const [row] = await this.#connection.query(this.#hold, [key.PK, key.SK, ...times], options);
     return row?.["done"] === "true";
   }
+}
+
+function waitsFor({ entries }: Pick<WarmLeg, "entries">): boolean {
+  return entries !== undefined;
+}
+
+/** Returns an entry for each limit of a leg, or none. */
+function entriesOf({ entries, consumedMilli }: WarmLeg): readonly (string | undefined)[] {
+  return entries ?? consumedMilli.map(() => undefined);
 }
 
 /** A call of one bucket, as the function takes it. */

@@ -1,7 +1,7 @@
 /** Makes the arguments of `CONSUME`: keys and builds, each once, and the calls as JSON. */
 
 import type { WarmConsume, WarmLeg } from "../warm-buckets.ts";
-import { cellKeys, rowKey } from "./keys.ts";
+import { cellKeys, rowKey, tagOfKey, tokenKey } from "./keys.ts";
 
 /** The arguments in front of the builds. */
 const BUILDS_FROM = 4;
@@ -15,16 +15,22 @@ export function consumeArguments(
   const { configKey, knownVersion } = consumes[0] as WarmConsume;
   const keys = [cellKeys(prefix, configKey)[0]];
   const builds: string[] = [];
-  const legOf = (leg: WarmLeg) => {
-    const { key, build, parentId, cascades, acquires } = leg;
+  const legOf = (leg: WarmLeg, token: string | undefined) => {
+    const { key, build, parentId, cascades, acquires, entries } = leg;
     const { consumedMilli: takes, gatesMilli: gates, countedMilli: counts } = leg;
     const row = placeIn(keys, rowKey(prefix, key));
     const from = BUILDS_FROM + placeIn(builds, build);
     const link = cascades === undefined ? "" : cascades ? "1" : "0";
     const part = [row, from, parentId ?? "", link, acquires, takes];
+    if (entries !== undefined && token !== undefined) {
+      const spent = placeIn(keys, tokenKey(prefix, tagOfKey(key), token));
+      return [...part, gates, counts, entries.map((entry) => entry ?? ""), spent];
+    }
     return gates === takes && counts === takes ? part : [...part, gates, counts];
   };
-  const calls = JSON.stringify(consumes.map(({ legs }) => legs.map(legOf)));
+  const calls = JSON.stringify(
+    consumes.map(({ legs, token }) => legs.map((leg) => legOf(leg, token))),
+  );
   const known = knownVersion === undefined ? "" : String(knownVersion);
   return { keys, args: [nowMs, isOwn, known, calls, ...builds] };
 }

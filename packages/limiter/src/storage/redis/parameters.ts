@@ -106,20 +106,21 @@ function writeArguments(write: CellWrite): readonly string[] {
 /** Returns the count of a row's numbers, and the row. */
 function rowArguments(row: WarmRow | undefined): readonly string[] {
   if (row === undefined) return ["0"];
-  const { build, parent, cascades, until, cap, refill, period, at, tok, rem, used, events } = row;
+  const { build, parent, cascades, held, until, cap, refill, period, at, tok, rem, used, events } =
+    row;
   const numbers: (number | bigint)[] = [until, events];
   cap.forEach((_, place) => {
     for (const each of [cap, refill, period, at, tok, rem, used]) {
       numbers.push(each[place] as number);
     }
   });
-  const head = [String(numbers.length), build, parent ?? "", cascades ? "1" : "0"];
+  const head = [String(numbers.length), build, parent ?? "", cascades ? "1" : "0", held];
   return [...head, ...numbers.map(String)];
 }
 
 /** Returns the row of a bucket as a script has unpacked it. */
 function rowOf(values: readonly (string | number)[]): WarmRow {
-  const [build, parent, cascades, until, events] = values;
+  const [build, parent, cascades, held, until, events] = values;
   const limits = (values.length - ROW_HEAD) / ROW_STRIDE;
   const column = (place: number) =>
     Array.from({ length: limits }, (_, at) => Number(values[ROW_HEAD + at * ROW_STRIDE + place]));
@@ -136,6 +137,7 @@ function rowOf(values: readonly (string | number)[]): WarmRow {
     rem: column(5),
     used: column(6),
     events: Number(events),
+    held: String(held),
   };
 }
 

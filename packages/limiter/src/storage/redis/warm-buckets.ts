@@ -50,12 +50,13 @@ export class RedisBuckets implements WarmBuckets {
 
   async adjust(adjust: WarmAdjust, options: TableCallOptions): Promise<boolean> {
     const { leg, token, nowMs } = adjust;
-    const { key, build, consumedMilli, countedMilli, acquires, endsMs } = leg;
+    const { key, build, consumedMilli, countedMilli, acquires, endsMs, entries } = leg;
     const { prefix } = this.#connection;
     const keys = [rowKey(prefix, key), tokenKey(prefix, tagOfKey(key), token)];
     const args = [...this.#time(nowMs), build, String(acquires), String(consumedMilli.length)];
     for (const [at, amount] of consumedMilli.entries()) {
-      args.push(String(amount), String(countedMilli[at]), String(endsMs?.[at] ?? ""));
+      const end = String(endsMs?.[at] ?? "");
+      args.push(String(amount), String(countedMilli[at]), end, entries?.[at] ?? "");
     }
     return (await this.#connection.run(ADJUST, keys, args, options)) === 1;
   }

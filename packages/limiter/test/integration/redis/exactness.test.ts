@@ -41,7 +41,7 @@ describeRedis("decisions", (url) => {
       ...{ build: "rpm 600000 600000 60000,tpm 10000000 10000000 60000", parent: null },
       ...{ cascades: false, until: NOW_MS + HOUR_MS, events: 1234, period: two(60_000) },
       ...{ cap: two(10_000_000), refill: two(10_000_000), at: two(NOW_MS) },
-      ...{ tok: two(9_876_543), rem: two(54_321), used: two(123_456_789) },
+      ...{ tok: two(9_876_543), rem: two(54_321), used: two(123_456_789), held: "" },
     };
     await writeRow(table, key, row);
     const name = `${prefix.prefix}{0123456789a}w:/ROW#key-1\u0000#ROW#gpt-4`;

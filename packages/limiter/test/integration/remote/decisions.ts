@@ -162,7 +162,7 @@ export function rowWith(tok: number): WarmRow {
   return {
     ...{ build: "B", parent: null, cascades: false, until: NOW_MS + HOUR_MS },
     ...{ cap: [1e9], refill: [1], period: [1e9] },
-    ...{ at: [NOW_MS], tok: [tok], rem: [0], used: [0], events: 0 },
+    ...{ at: [NOW_MS], tok: [tok], rem: [0], used: [0], events: 0, held: "" },
   };
 }
 

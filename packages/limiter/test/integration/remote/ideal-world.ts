@@ -109,7 +109,7 @@ export class World {
     return this.#legs.map((limits, at) => ({
       key: this.keys[at] as Key,
       row: {
-        ...{ build: "B", parent: null, cascades: false, until: NEVER_MS, events: 0 },
+        ...{ build: "B", parent: null, cascades: false, until: NEVER_MS, events: 0, held: "" },
         cap: limits.map(({ capacity }) => Number(capacity)),
         refill: limits.map(({ refill }) => Number(refill)),
         period: limits.map(({ period }) => Number(period)),

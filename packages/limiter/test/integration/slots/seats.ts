@@ -128,8 +128,14 @@ async function reportOf(child: Child): Promise<Report> {
   }
 }
 
-const wrong = (reports: readonly Report[]) =>
-  reports.reduce((sum, { seatless, lost }) => sum + seatless + lost, 0);
+/** Returns how many calls found no seat, and how many slots were lost. */
+function wrong(reports: readonly Report[]): Pick<Report, "seatless" | "lost"> {
+  const sum = (name: "seatless" | "lost") =>
+    reports.reduce((total, report) => total + report[name], 0);
+  return { seatless: sum("seatless"), lost: sum("lost") };
+}
+
+const NOTHING_WRONG = { seatless: 0, lost: 0 };
 
 /** `addressOf` returns the address of a place that no other test uses. */
 export function seatTests(addressOf: () => string | Promise<string>, effort: Effort): void {
@@ -152,7 +158,7 @@ export function seatTests(addressOf: () => string | Promise<string>, effort: Eff
         const children = await seats.start(calls);
         const reports = await Promise.all(children.map(reportOf));
         expect(reports.reduce((sum, report) => sum + report.granted, 0)).toBe(calls);
-        expect(wrong(reports)).toBe(0);
+        expect(wrong(reports)).toEqual(NOTHING_WRONG);
         const left = { parallel: SLOTS, calls: 1_000_000 - calls };
         expect(await seats.limiter.available(CALL)).toMatchObject(left);
         expect(await seats.areAllFree()).toBe(true);
@@ -173,7 +179,7 @@ export function seatTests(addressOf: () => string | Promise<string>, effort: Eff
         }),
       );
       const reports = await Promise.all(children.slice(3).map(reportOf));
-      expect(wrong(reports)).toBe(0);
+      expect(wrong(reports)).toEqual(NOTHING_WRONG);
       await seats.untilAllAreFree();
     }),
   );
@@ -189,7 +195,7 @@ export function seatTests(addressOf: () => string | Promise<string>, effort: Eff
       await seats.untilAllAreFree();
       stopped.goOn();
       const late = await reportOf(stopped);
-      expect(wrong(reports)).toBe(0);
+      expect(wrong(reports)).toEqual(NOTHING_WRONG);
       expect(late.seatless).toBe(0);
       await seats.untilAllAreFree();
     }),

@@ -8,18 +8,23 @@ const SOON = { timeoutMs: 5000 };
 class Sent {
   readonly requests: (readonly number[])[] = [];
   readonly #ends: ((error?: Error) => void)[] = [];
-  readonly together = new Together<number, string>({
-    atOnce: 2,
-    max: 3,
-    send: async (asked) => {
-      this.requests.push(asked);
-      await new Promise<void>((resolve, reject) => {
-        this.#ends.push((error) => (error === undefined ? resolve() : reject(error)));
-      });
-      return asked.map((number) => `answer ${number}`);
-    },
-    late: (timeoutMs) => new Error(`late after ${timeoutMs} ms`),
-  });
+  readonly together: Together<number, string>;
+
+  constructor(joins?: (one: number, first: number) => boolean) {
+    this.together = new Together<number, string>({
+      atOnce: 2,
+      max: 3,
+      ...(joins === undefined ? {} : { joins }),
+      send: async (asked) => {
+        this.requests.push(asked);
+        await new Promise<void>((resolve, reject) => {
+          this.#ends.push((error) => (error === undefined ? resolve() : reject(error)));
+        });
+        return asked.map((number) => `answer ${number}`);
+      },
+      late: (timeoutMs) => new Error(`late after ${timeoutMs} ms`),
+    });
+  }
 
   /** Ends the oldest request. */
   end(error?: Error): void {
@@ -46,6 +51,22 @@ test("few requests go at once, and what arrives meanwhile goes together when one
   const next = sent.together.ask(7, SOON);
   sent.end();
   expect(await next).toBe("answer 7");
+});
+
+test("what waits goes with the first of its kind, and others go after it, in their order", async () => {
+  const sent = new Sent((one, first) => one % 2 === first % 2);
+  const calls = [1, 2, 3, 4, 5, 6, 7, 9].map((number) => sent.together.ask(number, SOON));
+  expect(sent.requests).toEqual([[1], [2]]);
+  sent.end();
+  await expect.poll(() => sent.requests.at(-1)).toEqual([3, 5, 7]);
+  sent.end();
+  await expect.poll(() => sent.requests.at(-1)).toEqual([4, 6]);
+  sent.end();
+  await expect.poll(() => sent.requests.at(-1)).toEqual([9]);
+  sent.end();
+  sent.end();
+  const answers = [1, 2, 3, 4, 5, 6, 7, 9].map((number) => `answer ${number}`);
+  expect(await outcomesOf(calls)).toEqual(answers);
 });
 
 /** Asks until two requests are under way and the third, of three calls, is sent. */

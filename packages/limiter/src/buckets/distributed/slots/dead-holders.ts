@@ -1,6 +1,7 @@
 /**
- * Gives back the slots of processes that are dead, where a call is refused for slots: it reads the
- * records of the holders that the shards name, at most once a second for a bucket.
+ * Gives back the slots of processes that are dead, where a call is refused for slots, or overdraws
+ * soft ones: it reads the records of the holders that the shards name, at most once a second for a
+ * bucket.
  */
 
 import { boundedMap } from "../../../base/bounded-map.ts";
@@ -12,8 +13,8 @@ import type { RecordContext } from "../../../records/record-context.ts";
 import { encodeMark, entryAttribute, freeOf, NO_MARKS } from "../../../records/slot-attributes.ts";
 import type { Test } from "../../../storage/item-store.ts";
 import type { ConsumeResult } from "../../bucket-consumer.ts";
-import type { Leg } from "../../leg.ts";
-import { lacksSlots } from "../../slots/slot-amounts.ts";
+import type { Leg, LegOutcome } from "../../leg.ts";
+import { lacksSlots, overdrawsSlots } from "../../slots/slot-amounts.ts";
 import { type HolderTimes, holderOf, isOver } from "../../slots/slot-holder.ts";
 import { decoded, type SeenBucket } from "../plan/seen-bucket.ts";
 import type { BucketStates } from "../state/bucket-states.ts";
@@ -48,12 +49,17 @@ export class DeadHolders {
     consume: () => ConsumeResult | Promise<ConsumeResult>,
   ): Promise<ConsumeResult> {
     const result = await consume();
+    if (result.outcome === "granted") {
+      const over = legs.filter((leg, at) => overdraws(leg, result.legs[at]));
+      // No refusal of soft slots ever asks for those of the dead. The grant is certain in any case.
+      if (over.length > 0) await this.#reclaim(over, deadline).catch(() => false);
+    }
     if (result.outcome !== "refused") return result;
     const lacking = legs.filter((leg, at) => lacksSlots(leg, result.balancesMilli[at] ?? []));
     return (await this.#reclaim(lacking, deadline)) ? consume() : result;
   }
 
-  /** Gives back slots of dead holders. The refusal is certain: a failing store changes nothing. */
+  /** Gives back slots of dead holders. The answer is certain: a failing store changes nothing. */
   async #reclaim(legs: readonly Leg[], deadline: Deadline): Promise<boolean> {
     if (deadline.isOver) return false;
     try {
@@ -130,6 +136,10 @@ export class DeadHolders {
     observe(decoded(item), clock());
     return ok;
   }
+}
+
+function overdraws(leg: Leg, outcome: LegOutcome | undefined): boolean {
+  return outcome !== undefined && overdrawsSlots(leg, outcome.balancesMilli);
 }
 
 function holdersIn({ limits }: SeenBucket): readonly string[] {

@@ -4,7 +4,8 @@
  * An answer that proves that nothing was written (throttling, a conflict, a connection that never
  * was) may be followed by another attempt. A write whose outcome is unknown (a timeout, a reset, a
  * server error) is never repeated, because it may have happened. Reads, and transactions with a
- * token, may always be repeated.
+ * token, may always be repeated; but when such a transaction is refused by a condition after an
+ * attempt of unknown outcome, that attempt may still be under way, and the outcome stays unknown.
  */
 
 import { setTimeout as pause } from "node:timers/promises";
@@ -144,7 +145,7 @@ export class Calls {
     rule: RepeatRule,
   ): Promise<Written<Name>> {
     const request = this.#withCapacity(operation, bare);
-    let certain = true;
+    let unknown: Failed | undefined;
     for (let attempt = 1; ; attempt += 1) {
       const timeoutMs = attemptMs(deadline, rule.repetition !== "once");
       const sending = this.#options.listeners.isEmpty ? undefined : new Sending(attempt, deadline);
@@ -161,21 +162,41 @@ export class Calls {
         verdict = this.#judged(operation, error, sending);
         cause = (error as SendError).cause;
       }
-      if (verdict.kind === "condition") return { ok: false, failures: verdict.failures };
-      if (verdict.kind === "refused") throw verdict.error;
-      certain &&= verdict.nothingWritten || rule.repetition === "read";
+      if (verdict.kind !== "failed") {
+        const failures = this.#refused(operation, verdict, deadline, unknown, cause);
+        return { ok: false, failures };
+      }
+      if (!verdict.nothingWritten && rule.repetition !== "read") unknown = verdict;
       const pauseMs = this.#pauseMs(attempt, verdict, rule, deadline);
       if (pauseMs === undefined) {
-        throw new RateLimiterUnavailable(sentence(verdict.reason, operation, deadline), {
-          cause,
-          reason: verdict.reason,
-          nothingWritten: certain,
-          keyRange: verdict.keyRange,
-          stackName: this.table,
-        });
+        throw this.#unavailable(operation, deadline, verdict, unknown === undefined, cause);
       }
       await pause(pauseMs);
     }
+  }
+
+  /** Returns the conditions that failed; throws where an earlier attempt may still be done. */
+  #refused(
+    operation: OperationName,
+    verdict: Exclude<Verdict, Failed>,
+    deadline: Deadline,
+    earlier: Failed | undefined,
+    cause: unknown,
+  ): ConditionFailures {
+    if (verdict.kind === "refused") throw verdict.error;
+    if (earlier === undefined) return verdict.failures;
+    throw this.#unavailable(operation, deadline, earlier, false, cause);
+  }
+
+  #unavailable(
+    operation: OperationName,
+    deadline: Deadline,
+    { reason, keyRange }: Failed,
+    nothingWritten: boolean,
+    cause: unknown,
+  ): RateLimiterUnavailable {
+    const details = { cause, reason, nothingWritten, keyRange, stackName: this.table };
+    return new RateLimiterUnavailable(sentence(reason, operation, deadline), details);
   }
 
   /** Returns the pause before another attempt; `undefined` when there will be none. */

@@ -60,21 +60,22 @@ BEGIN
   FOR w IN SELECT * FROM jsonb_to_recordset(p_writes) AS v (pk text, sk text, before text,
     after text, g text[], ttl bigint, version bigint, log boolean, build text, parent text,
     cascades boolean, until bigint, cap bigint[], refill bigint[], period bigint[], at bigint[], tok bigint[],
-    rem bigint[], used bigint[], events bigint)
+    rem bigint[], used bigint[], events bigint, held text)
   LOOP
     IF w.after IS NULL THEN
       DELETE FROM ${schema}.items x WHERE x.pk = w.pk AND x.sk = w.sk;
     ELSE
       INSERT INTO ${schema}.items AS x VALUES (w.pk, w.sk, w.after, w.g[1], w.g[2], w.g[3],
         w.g[4], w.g[5], w.g[6], w.g[7], w.g[8], w.ttl, w.version, w.build, w.parent, w.cascades, w.until,
-        w.cap, w.refill, w.period, w.at, w.tok, w.rem, w.used, w.events)
+        w.cap, w.refill, w.period, w.at, w.tok, w.rem, w.used, w.events, nullif(w.held, ''))
       ON CONFLICT (pk, sk) DO UPDATE SET data = excluded.data, gsi1pk = excluded.gsi1pk,
         gsi1sk = excluded.gsi1sk, gsi2pk = excluded.gsi2pk, gsi2sk = excluded.gsi2sk,
         gsi3pk = excluded.gsi3pk, gsi3sk = excluded.gsi3sk, gsi4pk = excluded.gsi4pk,
         gsi4sk = excluded.gsi4sk, ttl = excluded.ttl, version = excluded.version,
         build = excluded.build, parent = excluded.parent, cascades = excluded.cascades, valid_until = excluded.valid_until,
         cap = excluded.cap, refill = excluded.refill, period = excluded.period, at = excluded.at,
-        tok = excluded.tok, rem = excluded.rem, used = excluded.used, events = excluded.events;
+        tok = excluded.tok, rem = excluded.rem, used = excluded.used, events = excluded.events,
+        held = excluded.held;
     END IF;
     IF w.log THEN
       INSERT INTO ${schema}.changes (at, pk, sk, before, after, expired)

@@ -19,7 +19,7 @@ export function firstTables(schema: string): string {
   version bigint,
   build text, parent text, cascades boolean, valid_until bigint,
   cap bigint[], refill bigint[], period bigint[],
-  at bigint[], tok bigint[], rem bigint[], used bigint[], events bigint,
+  at bigint[], tok bigint[], rem bigint[], used bigint[], events bigint, held text,
   PRIMARY KEY (pk, sk)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01,
   autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);

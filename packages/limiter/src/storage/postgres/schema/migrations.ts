@@ -2,7 +2,7 @@
 
 import { commitFunction } from "./commit-function.ts";
 import { firstTables } from "./first-tables.ts";
-import { adjustFunction, consumeFunction } from "./warm-functions.ts";
+import { adjustFunction, consumeFunction, slotsFunction } from "./warm-functions.ts";
 
 export interface Migration {
   /** The version of the schema after it. */
@@ -24,7 +24,7 @@ export const MIGRATIONS: readonly Migration[] = [
     reason: "items, the log, tokens; commits and warm calls",
     clientMin: 1,
     sql: (schema) =>
-      [firstTables, commitFunction, consumeFunction, adjustFunction]
+      [firstTables, commitFunction, slotsFunction, consumeFunction, adjustFunction]
         .map((part) => part(schema))
         .join("\n"),
   },

@@ -44,8 +44,8 @@ for i = 1, writes do
   if numbers == 0 then
     redis.call('DEL', KEYS[cell + 1])
   else
-    local row = {arg(), arg(), arg()}
-    for j = 1, numbers do row[3 + j] = tonumber(arg()) end
+    local row = {arg(), arg(), arg(), arg()}
+    for j = 1, numbers do row[4 + j] = tonumber(arg()) end
     redis.call('SET', KEYS[cell + 1], cmsgpack.pack(row))
   end
   if ttl ~= '' then redis.call('ZADD', KEYS[home + 6], ttl, name)

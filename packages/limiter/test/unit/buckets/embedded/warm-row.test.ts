@@ -21,7 +21,9 @@ test("a row has its limits in the order of their names, whatever the order of th
   expect(row).toEqual(other);
   expect(row.cap).toEqual([60_000, 600_000]);
   expect(row.build).toBe("rpm 60000 60000 60000,tpm 600000 600000 60000");
-  expect(warmTerms(LIMITS)).toEqual({ build: row.build, order: [1, 0], isSorted: false });
+  const { build } = row;
+  const terms = { build, order: [1, 0], isSorted: false, hasSlots: false };
+  expect(warmTerms(LIMITS)).toEqual(terms);
 });
 
 test("a row is warm until its hour of usage ends, and until its time to live is renewed", () => {
@@ -47,4 +49,33 @@ test("what the server has consumed since is part of the bucket that is read", ()
     ],
     events: 4,
   });
+});
+
+test("slots that the server has moved are those of the bucket that is read, with their peak", () => {
+  const limits = [
+    Limit.concurrent("workers", 5),
+    Limit.parse("rpm:60"),
+    Limit.concurrent("jobs", 9),
+  ];
+  const config = { limits, source: "system", version: 3 } as const;
+  const bucket = bucketOf(limits);
+  expect(warmTerms(limits).hasSlots).toBe(true);
+  expect(warmRowOf(bucket, 7).held).toBe("");
+  bucket.consume(config, [2000, 1000, 1000], NOW, undefined, "one.1");
+  const row = warmRowOf(bucket, 7);
+  expect(row.held).toBe(";one.1 3 2000;one.1 1 1000;");
+  const again = bucketOf(limits);
+  // The server has taken four workers in all, and given back three; the jobs are all back.
+  const moved = { tok: [9000, 59_000, 4000], used: [1000, 1000, 4000], held: ";two.7 3 1000;" };
+  applyWarmRow(again, { ...row, ...moved });
+  expect(again.rare.slots).toEqual([{ limitName: "workers", entry: "two.7", milli: 1000 }]);
+  expect(again.balancesOf({ limits }, NOW)).toEqual([4000, 59_000, 9000]);
+  expect(again.pendingUsage()?.peaks).toEqual(
+    new Map([
+      ["workers", 4],
+      ["jobs", 1],
+    ]),
+  );
+  applyWarmRow(again, { ...row, ...moved, held: "" });
+  expect(again.rare.slots).toEqual([]);
 });

@@ -44,6 +44,7 @@ async function outcomesOn(server: Server, amounts: readonly number[]): Promise<s
     nowMs: undefined,
     keyOf: ({ entityId, resource }) => ({ PK: entityId, SK: resource }),
     refusals: new KnownRefusals(() => 0),
+    slots: undefined,
     step: () => ({ outcome: "conflict" }) as never,
     refund: () => undefined,
   });
