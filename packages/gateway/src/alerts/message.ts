@@ -2,6 +2,7 @@
 
 import { formatMoney, isMoney } from "@zae-limiter/limiter/core/micro-dollars.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
+import { resetZone } from "@zae-limiter/limiter/domain/limit-status.ts";
 import { localText } from "@zae-limiter/limiter/domain/zone.ts";
 import type { Alert } from "@zae-limiter/limiter/records/alerts/alert-item.ts";
 
@@ -12,7 +13,8 @@ export function sentenceOf(alert: Alert): string {
     isMoney(limitName) ? formatMoney(limitName, amount) : amount.toLocaleString("en-US");
   const place = resource === "@all" ? "" : ` for ${resource}`;
   const amounts = `${show(used)} of ${show(granted)}`;
-  const resets = `resets ${localText(zoneOf(alert), periodEndMs)}`;
+  const zone = resetZone({ limit: Limit.parse(alert.limit) });
+  const resets = `resets ${localText(zone, periodEndMs)}`;
   return `${percent} % of ${limitName} of ${entityId}${place} is used: ${amounts}, ${resets}`;
 }
 
@@ -41,9 +43,4 @@ export function bodyOf(alert: Alert, namespace: string, format: "json" | "slack"
 
 function isoOf(ms: number): string {
   return new Date(ms).toISOString();
-}
-
-function zoneOf({ limit }: Alert): string {
-  const { rule } = Limit.parse(limit);
-  return rule?.kind === "quota" ? rule.timeZone : "UTC";
 }

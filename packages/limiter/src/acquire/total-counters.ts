@@ -40,6 +40,7 @@ export function withCounters(
   stored: Resolution,
   forced: boolean,
 ): BucketConfig | undefined {
+  if (names.length === 0) return config;
   const limits = config?.limits ?? NO_LIMITS;
   const lacking = names.filter((name) => limits.every((limit) => limit.name !== name));
   if (lacking.length === 0) return config;

@@ -20,17 +20,42 @@ const ENDED: ReadonlySet<string | undefined> = new Set(["Z", "X", "x"]);
 /** Returns the mark of this process; `undefined` where the system does not show it. */
 export function ownProcess(): ProcessMark | undefined {
   const machine = machineOf();
-  const started = machine === undefined ? undefined : startedAt("self");
+  const started = machine === undefined ? undefined : ownStart();
   if (machine === undefined || started === undefined) return undefined;
   return { machine, pid: process.pid, started };
 }
 
+/** Reads `/proc/<pid>/stat`; throws where that cannot be done. */
+type StatReader = (pid: string) => string;
+
+const readStat: StatReader = (pid) => readFileSync(`/proc/${pid}/stat`, "utf8");
+
 /**
  * Returns whether the process of a mark has ended. False where that cannot be known: on another
- * machine, in another space of process ids, or without `/proc`.
+ * machine, in another space of process ids, without `/proc`, where the processes of other users are
+ * hidden, or when this process can open no more files.
  */
-export function isProcessGone({ machine, pid, started }: ProcessMark, own: ProcessMark): boolean {
-  return machine === own.machine && startedAt(String(pid)) !== started;
+export function isProcessGone(
+  { machine, pid, started }: ProcessMark,
+  own: ProcessMark,
+  read: StatReader = readStat,
+): boolean {
+  if (machine !== own.machine) return false;
+  try {
+    return startedIn(read(String(pid))) !== started;
+  } catch {
+    return !exists(pid);
+  }
+}
+
+/** Whether a process has an id. A process of another user has it too, and gets no signal. */
+function exists(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== "ESRCH";
+  }
 }
 
 function machineOf(): string | undefined {
@@ -42,13 +67,17 @@ function machineOf(): string | undefined {
   }
 }
 
-/** Returns when a process was started; `undefined` where there is none, or it has ended. */
-function startedAt(pid: string): string | undefined {
+/** Returns when this process was started; `undefined` where the system does not show it. */
+function ownStart(): string | undefined {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return ENDED.has(fields[STATE]) ? undefined : fields[STARTED];
+    return startedIn(readStat("self"));
   } catch {
     return undefined;
   }
+}
+
+/** Returns when a process was started; `undefined`: it has ended. */
+function startedIn(stat: string): string | undefined {
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return ENDED.has(fields[STATE]) ? undefined : fields[STARTED];
 }

@@ -29,8 +29,7 @@ export function checkAlerts(value: unknown, hasPeriods: boolean): readonly numbe
   }
   if (!hasPeriods) {
     throw refuse(
-      "only quotas and sessions have alerts: a limit that refills all the time has no period to " +
-        "use up",
+      "only quotas and sessions have alerts: limits of other kinds have no period to use up",
     );
   }
   return Object.freeze((percents as number[]).sort((one, other) => one - other));

@@ -98,6 +98,10 @@ function readSlots(parts: LimitText): LimitSpec {
     const reason = "slots have no period and no burst: write name:count concurrent";
     throw new ValidationError("limit", text, `${reason}, got ${show(text)}`);
   }
+  if (isMoney(name)) {
+    const reason = `"${name}" is money, which is spent and not held: name slots otherwise`;
+    throw new ValidationError("limit", text, `${reason}, got ${show(text)}`);
+  }
   const count = withoutSpaces(amount.slice(0, -SLOTS_END.length));
   const capacity = readCount(parts, "count", count);
   return { name, capacity, refillAmount: 0, refillPeriodSeconds: 1, kind: "concurrency" };

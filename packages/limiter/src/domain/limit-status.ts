@@ -232,3 +232,8 @@ function marksOf({ limit, bypassed }: LimitCheck, balanceMilli: number): Marks |
     ...(bypassed === true ? { bypassed } : {}),
   };
 }
+
+/** Returns the zone whose clock says when a limit resets. */
+export function resetZone({ limit: { rule } }: Pick<LimitStatus, "limit">): string {
+  return rule?.kind === "quota" ? rule.timeZone : "UTC";
+}

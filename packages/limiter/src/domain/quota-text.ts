@@ -1,14 +1,18 @@
 /**
  * The text of a quota after its amount: `/unit[@on][ Zone][@HH:MM]`, `/cron(…)[ Zone]`, or
- * `/session:5hour`.
+ * `/session:5hour`; and words for how limits come back.
  */
 
+import { formatMoney, isMoney } from "../core/micro-dollars.ts";
 import type { CalendarRule, PeriodRule } from "../core/period-rule.ts";
+import type { RateWindow } from "../core/rate-schedule.ts";
 import { show } from "./check.ts";
 import { ValidationError } from "./errors/errors.ts";
+import type { Limit } from "./limit.ts";
 import { printPeriod, readPeriod } from "./limit-period.ts";
 import { type QuotaOptions, type QuotaUnit, quotaRule, wordsOf } from "./quota.ts";
 
+const DAY_SECONDS = 86_400;
 const CALENDAR =
   /^\/([0-9]*)(day|d|days|weeks?|months?|quarters?|years?)(?:@((?![0-9]{2}:)[A-Za-z0-9-]+))?(?: ([+-][0-9:]+|[^\s@:]+))?(?:@([0-9]{2}:[0-9]{2}))?(.*)$/s;
 const CRON = /^\/cron\(([^()]*)\)(?: ([+-][0-9:]+|[^\s@:]+))?(.*)$/s;
@@ -93,6 +97,53 @@ function lengthText(seconds: number): string {
   const [, count = "", unit = ""] = /^([0-9]*)([a-z]+)$/.exec(printPeriod(seconds)) ?? [];
   const word = unit.replace("min", "minute").replace("sec", "second");
   return count === "" ? `1 ${word}` : `${count} ${word}s`;
+}
+
+/**
+ * Returns how a limit comes back, and the parts that its text has not: `refills evenly`, `resets at
+ * 06:00, carries what is left up to 500`. Empty for a rate below a day, which has one meaning.
+ */
+export function limitWords(limit: Limit): string {
+  return [returnText(limit), carryText(limit), windowsText(limit)]
+    .filter((part) => part !== "")
+    .join(", ");
+}
+
+function returnText({ kind, rule, refillPeriodSeconds }: Limit): string {
+  if (rule !== undefined) return resetText(rule);
+  return kind === "rate" && refillPeriodSeconds >= DAY_SECONDS ? "refills evenly" : "";
+}
+
+/** Returns what the next period takes over. */
+function carryText({ name, rule }: Limit): string {
+  if (rule?.kind !== "quota" || rule.carry === "none") return "";
+  if (rule.carry === "debt") return "carries a debt";
+  const { carryMax = 0 } = rule;
+  const most = isMoney(name) ? formatMoney(name, carryMax) : carryMax.toLocaleString("en-US");
+  return `carries ${rule.carry === "both" ? "a debt, and " : ""}what is left up to ${most}`;
+}
+
+/** Returns the windows of a limit. */
+function windowsText({ schedule }: Limit): string {
+  if (schedule === undefined) return "";
+  const windows = schedule.windows.map((window) => `${numbersText(window)} in ${window.cron}`);
+  return `by the clock of ${schedule.timeZone} ${windows.join(" and ")}`;
+}
+
+/** Returns `x 0.5`, or the numbers that a window has instead of those of its limit. */
+function numbersText(window: RateWindow): string {
+  const { scaleMilli, capacity, refillAmount, refillPeriodSeconds } = window;
+  if (scaleMilli !== undefined) return `x ${scaleMilli / 1000}`;
+  const numbers = [
+    ["capacity", capacity],
+    ["refill", refillAmount],
+    ["period", refillPeriodSeconds],
+  ] as const;
+  return numbers
+    .flatMap(([name, value]) =>
+      value === undefined ? [] : [`${name} ${value.toLocaleString("en-US")}`],
+    )
+    .join(" ");
 }
 
 /** Returns the rule; what is wrong with it is said with the whole text. */

@@ -1,7 +1,7 @@
 /** The sentence of a refusal by a limit in money, which users of a client read. */
 
 import { formatMoney, isMoney } from "../core/micro-dollars.ts";
-import type { LimitStatus } from "../domain/limit-status.ts";
+import { type LimitStatus, resetZone } from "../domain/limit-status.ts";
 import { localText } from "../domain/zone.ts";
 
 /** Returns the violation in money with the longest wait; `undefined` where money was enough. */
@@ -26,8 +26,7 @@ export function budgetSentence(status: LimitStatus, isNamed: boolean): string {
   return `${subject} does not pay for this call: ${needed}${resetText(status)}`;
 }
 
-function resetText({ limit, resetsAtMs }: LimitStatus): string {
-  if (resetsAtMs === undefined) return "";
-  const zone = limit.rule?.kind === "quota" ? limit.rule.timeZone : "UTC";
-  return `, resets ${localText(zone, resetsAtMs)}`;
+function resetText(status: LimitStatus): string {
+  const { resetsAtMs } = status;
+  return resetsAtMs === undefined ? "" : `, resets ${localText(resetZone(status), resetsAtMs)}`;
 }

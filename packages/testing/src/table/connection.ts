@@ -43,7 +43,8 @@ interface Pending<T> {
   readonly resolve: (value: T) => void;
   readonly reject: (error: Error) => void;
   attempts: number;
-  certain: boolean;
+  /** The last failure after which the request may still be executed. */
+  unknown: Failure | undefined;
 }
 
 /** As in the adapter: half of the time for one attempt, and no attempt in the last moments. */
@@ -77,7 +78,7 @@ export class Connection {
     const { token } = options;
     const call: TableCall = { process, operation, plannedMs: clock(), token, landings: [] };
     const endsAtMs = time.nowMs + options.timeoutMs;
-    const pending = { call, options, endsAtMs, serve, attempts: 0, certain: true };
+    const pending = { call, options, endsAtMs, serve, attempts: 0, unknown: undefined };
     return new Promise((resolve, reject) => this.#attempt({ ...pending, resolve, reject }));
   }
 
@@ -147,7 +148,12 @@ export class Connection {
     if (!this.listeners.isEmpty) {
       this.listeners.tell({ ...freeCall(pending.call.operation), estimated: true });
     }
-    if (outcome.kind === "done") {
+    const { unknown } = pending;
+    if (outcome.kind === "done" && unknown !== undefined && isRefused(outcome.value)) {
+      // An earlier attempt may still arrive, and its condition may hold by then.
+      server.observer.unanswered?.(pending.call);
+      pending.reject(unavailable(unknown, pending.call.operation, false));
+    } else if (outcome.kind === "done") {
       server.observer.answered?.(pending.call);
       pending.resolve(outcome.value);
     } else {
@@ -160,7 +166,7 @@ export class Connection {
     if (this.#broken) return;
     const { time, random, server } = this.#options;
     const { repetition, timeoutMs, raiseHotKey } = pending.options;
-    pending.certain &&= failure.nothingWritten || repetition === "read";
+    if (!failure.nothingWritten && repetition !== "read") pending.unknown = failure;
     const harmless = failure.nothingWritten || repetition !== "once";
     const leftMs = pending.endsAtMs - time.nowMs;
     const pauseMs = backoffMs(pending.attempts - 1, random, leftMs);
@@ -170,8 +176,14 @@ export class Connection {
       return;
     }
     server.observer.unanswered?.(pending.call);
-    pending.reject(unavailable(failure, pending.call.operation, pending.certain));
+    const nothingWritten = pending.unknown === undefined;
+    pending.reject(unavailable(failure, pending.call.operation, nothingWritten));
   }
+}
+
+/** Whether a condition has refused a write. */
+function isRefused(value: unknown): boolean {
+  return typeof value === "object" && value !== null && "ok" in value && value.ok === false;
 }
 
 function happens(share: number | undefined, random: Random): boolean {

@@ -21,10 +21,10 @@ export const SHOWN_AT_MS = Symbol("zae-limiter.shown-at-ms");
 
 export class ActiveLease implements Lease {
   static readonly #access: PartAccess<ActiveLease> = {
-    holdings: (lease) => lease.#held().all,
+    holdings: (lease) => lease.#held(),
     refuseEnded: (lease) => lease.#refuseEnded(),
     consumeMore: (lease, target, part, amounts) => lease.#consumeMore(target, part, amounts),
-    flush: (lease) => lease.#flushSoon(),
+    flush: (lease) => lease.#held().flushSoon(),
   };
   readonly #host: LeaseHost;
   readonly #target: LeaseTarget;
@@ -205,13 +205,6 @@ export class ActiveLease implements Lease {
     throw new LeaseExpiredError();
   }
 
-  /** Writes what was released. What cannot be written is written when the lease ends. */
-  #flushSoon(): void {
-    this.#held()
-      .flush()
-      .catch(() => {});
-  }
-
   /** Gives slots back that are held for longer than the call may hold them. */
   #watchSlots(): void {
     const { maxHoldMs } = this.#target;
@@ -220,9 +213,9 @@ export class ActiveLease implements Lease {
     this.#watch = watch;
     const ended = this.#host.timer.sleep(maxHoldMs, watch.signal, true).then(() => {
       this.#watch = undefined;
-      return watch.signal.aborted ? undefined : this.#held().endHold();
+      if (!watch.signal.aborted) this.#held().endHold();
     });
-    // What cannot be written now is written when the lease ends, as after a release.
+    // A store that is closed by then gives nothing back: that is no failure of this process.
     ended.catch(() => {});
   }
 

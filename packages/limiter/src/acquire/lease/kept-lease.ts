@@ -91,7 +91,7 @@ export async function settleKept(
   const counted = { ...amounts };
   for (const { name } of slots) delete counted[name];
   const access = {
-    holdings: () => holdings.all,
+    holdings: () => holdings,
     refuseEnded: () => {},
     consumeMore: () => Promise.resolve(false),
     flush: () => {},

@@ -1,10 +1,15 @@
-/** Writes corrections and refunds of the parts of buckets that a lease holds. */
+/**
+ * Owns the tokens and slots that a lease holds, shard by shard: no other class changes their
+ * amounts, or writes corrections and refunds of them.
+ */
 
 import type { Adjustment } from "../../buckets/leg.ts";
 import { floorDiv } from "../../core/integers.ts";
 import { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
+import type { AmountsByName } from "../acquire-request.ts";
 import {
   add,
+  addPending,
   adjustmentOf,
   areSlots,
   byBucket,
@@ -15,6 +20,7 @@ import {
   heldAs,
   holdingsOf,
   ownTokens,
+  placeOf,
   sameBucket,
   slotMilli,
   slotsMilli,
@@ -36,6 +42,8 @@ export class LeaseHoldings {
   readonly #acquireId: string | undefined;
   /** The write under way. Each one starts from what the one before it has written. */
   #lastWrite: Promise<void> | undefined;
+  /** The failure of a write in the background, which the next write reports. */
+  #failure: unknown;
   /** Since when it holds slots, by the timer; `undefined`: it never held any. */
   #slotsFromMs: number | undefined;
 
@@ -69,9 +77,51 @@ export class LeaseHoldings {
     }
   }
 
+  /** Returns what is held for a part of the call. */
+  of(part: number): readonly Holding[] {
+    // Nearly always there is one, and it is of this part.
+    if (this.all.length === 1 && this.all[0]?.part === part) return this.all;
+    return this.all.filter((holding) => holding.part === part);
+  }
+
+  /**
+   * Corrects tokens of a part: of its resource and the total, of the entity and of every ancestor
+   * with the limit. The next write has it.
+   */
+  correct(part: number, deltas: AmountsByName): void {
+    for (const holdings of byBucket(this.of(part))) {
+      for (const [name, delta] of deltas) addPending(holdings, name, delta * 1000);
+    }
+  }
+
+  /** Counts amounts of a part as used that passed without being counted in the store. */
+  believe(part: number, amounts: AmountsByName): void {
+    for (const holdings of byBucket(this.of(part))) {
+      for (const [name, amount] of amounts) {
+        const place = placeOf(holdings, name);
+        if (place !== undefined) add(place.holding.unsureMilli, place.at, amount * 1000);
+      }
+    }
+  }
+
   /** Writes what was adjusted so far; `ENDED` when that is done already. */
   flush(): Promise<void> {
-    return this.#inTurn(() => this.#writePending());
+    return this.#inTurn(() => {
+      const written = this.#writePending();
+      return this.#failure === undefined ? written : this.#failAfter(written);
+    });
+  }
+
+  /**
+   * Writes what was adjusted so far in the background. What was certainly not written is pending
+   * still; any other failure is for the caller of the next write.
+   */
+  flushSoon(): void {
+    const noted = (error: unknown) => {
+      const isPending = error instanceof RateLimiterUnavailable && error.nothingWritten;
+      if (!isPending) this.#failure ??= error;
+    };
+    void this.#inTurn(() => this.#writePending()?.catch(noted));
   }
 
   /** Writes what was adjusted so far, and gives back the slots that are still held. */
@@ -81,12 +131,12 @@ export class LeaseHoldings {
   }
 
   /** Gives back the slots that were held for too long, with a warning; tokens stay as they are. */
-  async endHold(): Promise<void> {
+  endHold(): void {
     const slots = this.#freeSlots();
     if (slots === 0) return;
     const { entityId, resource } = this.#target;
     this.#host.warn({ kind: "slot_overdue", entityId, resource, slots });
-    await this.flush();
+    this.flushSoon();
   }
 
   /** Makes slots that are held pending, to be given back; returns how many they are. */
@@ -138,6 +188,14 @@ export class LeaseHoldings {
     if (written === undefined) return ENDED;
     this.#lastWrite = written.catch(() => {});
     return written;
+  }
+
+  /** Reports the failure of an earlier write, after this one. */
+  async #failAfter(written: Promise<void> | undefined): Promise<void> {
+    const failure = this.#failure;
+    this.#failure = undefined;
+    await written;
+    throw failure;
   }
 
   #writePending(): Promise<void> | undefined {

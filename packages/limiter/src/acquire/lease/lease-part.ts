@@ -12,10 +12,7 @@ import {
   readCorrections,
 } from "../acquire-request.ts";
 import {
-  add,
-  addPending,
   areSlots,
-  byBucket,
   countedMilli,
   type Holding,
   limitAt,
@@ -24,14 +21,15 @@ import {
   usedMilli,
 } from "./holding.ts";
 import type { ResourceLease, SettledAmounts } from "./lease.ts";
+import type { LeaseHoldings } from "./lease-holdings.ts";
 import type { LeaseHost, LeaseTarget } from "./lease-host.ts";
 
 type Correction = "adjust" | "release" | "settle";
 
 /** Access of a part to its lease. One for all leases: functions per lease would cost more. */
 export interface PartAccess<L> {
-  /** Returns the holdings of all parts; a part selects its own. */
-  holdings(lease: L): readonly Holding[];
+  /** Returns what the lease holds; a part selects its own. */
+  holdings(lease: L): LeaseHoldings;
   refuseEnded(lease: L): void;
   /** Consumes more for a part; false: passed uncounted. */
   consumeMore(
@@ -90,7 +88,7 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
     this.#checkNames("consume", checked);
     const target = this.#target;
     const isCounted = await this.#access.consumeMore(this.#lease, target, this.#part, checked);
-    if (!isCounted) this.#believe(checked);
+    if (!isCounted) this.#access.holdings(this.#lease).believe(this.#part, checked);
   }
 
   adjust(amounts: Amounts): void {
@@ -100,7 +98,8 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
   release(amounts: Amounts): void {
     this.#adjust("release", amounts, -1);
     // The next call waits for the slot, and not for the tokens of this one.
-    if (Object.keys(amounts).some((name) => this.#areSlots(name))) this.#access.flush(this.#lease);
+    const names = Object.keys(amounts ?? {});
+    if (names.some((name) => this.#areSlots(name))) this.#access.flush(this.#lease);
   }
 
   settle(amounts: SettledAmounts): void {
@@ -113,15 +112,11 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
       if (total < 0) this.#warn("amount_negative", "settle", name, total);
       deltas.set(name, Math.max(0, total) - used);
     }
-    this.#apply(deltas);
+    this.#access.holdings(this.#lease).correct(this.#part, deltas);
   }
 
   #holdings(): readonly Holding[] {
-    const part = this.#part;
-    const holdings = this.#access.holdings(this.#lease);
-    // Nearly always there is one, and it is of this part.
-    if (holdings.length === 1 && holdings[0]?.part === part) return holdings;
-    return holdings.filter((holding) => holding.part === part);
+    return this.#access.holdings(this.#lease).of(this.#part);
   }
 
   /** Returns the limits that corrections may name: of the entity itself, and of totals. */
@@ -146,10 +141,13 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
   }
 
   /** Refuses to correct slots: a lease holds them or has given them back. */
-  #refuseSlots(operation: Correction, name: string): void {
-    if (!this.#areSlots(name)) return;
-    const reason = `"${name}" are slots, which are held until the lease ends: release them instead`;
-    throw new ValidationError(`${operation}.${name}`, name, reason);
+  #refuseSlots(operation: Correction, name: string, amount: number): void {
+    const isRelease = operation === "release";
+    if ((isRelease && amount >= 0) || !this.#areSlots(name)) return;
+    const reason = isRelease
+      ? `"${name}" are slots, of which a release takes none: use consume, got ${amount}`
+      : `"${name}" are slots, which are held until the lease ends: release them instead`;
+    throw new ValidationError(`${operation}.${name}`, isRelease ? amount : name, reason);
   }
 
   #checkNames(field: string, amounts: AmountsByName): void {
@@ -164,16 +162,6 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
   ): void {
     const { entityId, resource } = this.#target;
     this.#host.warn({ kind, entityId, resource, limitName, operation, amount });
-  }
-
-  /** Counts amounts as used that passed without being counted in the store. */
-  #believe(amounts: AmountsByName): void {
-    for (const holdings of byBucket(this.#holdings())) {
-      for (const [name, amount] of amounts) {
-        const place = placeOf(holdings, name);
-        if (place !== undefined) add(place.holding.unsureMilli, place.at, amount * 1000);
-      }
-    }
   }
 
   /** Checks all amounts before it applies any of them. */
@@ -192,7 +180,7 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
       checkInteger(field, used + delta, 0, TOKENS_MAX);
       deltas.set(name, delta);
     }
-    this.#apply(deltas);
+    this.#access.holdings(this.#lease).correct(this.#part, deltas);
   }
 
   #read(operation: Correction, amounts: SettledAmounts, sign: 1 | -1): AmountsByName {
@@ -204,7 +192,7 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
       this.#warn("amount_missing", operation, name, amount);
     });
     this.#checkNames(operation, read);
-    if (operation !== "release") for (const name of read.keys()) this.#refuseSlots(operation, name);
+    for (const [name, amount] of read) this.#refuseSlots(operation, name, amount);
     return read;
   }
 
@@ -223,13 +211,6 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
       if (at >= 0 && isOf) used += usedMilli(holding, at);
     }
     return used / 1000;
-  }
-
-  /** Applies to the resource and the total, of the entity and of every ancestor with the limit. */
-  #apply(deltas: AmountsByName): void {
-    for (const holdings of byBucket(this.#holdings())) {
-      for (const [name, delta] of deltas) addPending(holdings, name, delta * 1000);
-    }
   }
 }
 

@@ -271,15 +271,18 @@ export class WaitingQueues {
   }
 
   /** Returns how long the head rests; until a reset and some more, but not beyond its own time. */
-  #restOf({ retryAfterSeconds, violations }: Refusal, { until }: Waiter, nowMs: number): number {
-    const waitMs = retryAfterSeconds * 1000;
-    if (waitMs > ASK_MS_MAX) return ASK_MS_MAX;
-    if (violations.every(({ estimated }) => estimated === true)) {
-      return Math.min(Math.max(...violations.map(slotMs)), until - nowMs);
+  #restOf({ violations }: Refusal, { until }: Waiter, nowMs: number): number {
+    const leftMs = until - nowMs;
+    let waitMs = 0;
+    for (const status of violations) {
+      const { estimated, retryAfterSeconds } = status;
+      const restMs = estimated ? Math.min(slotMs(status), leftMs) : retryAfterSeconds * 1000;
+      waitMs = Math.max(waitMs, restMs);
     }
+    if (waitMs > ASK_MS_MAX) return ASK_MS_MAX;
     if (!violations.some(({ resetsAtMs }) => resetsAtMs !== undefined)) return waitMs;
     const jitterMs = Math.floor(this.#random() * EDGE_JITTER_MS);
-    return Math.max(waitMs, Math.min(waitMs + jitterMs, until - nowMs));
+    return Math.max(waitMs, Math.min(waitMs + jitterMs, leftMs));
   }
 
   async #answer<G extends Grant>(queue: WaitingQueue, attempt: Attempt<G>): Promise<G | Refusal> {

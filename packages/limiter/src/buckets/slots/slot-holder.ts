@@ -168,16 +168,23 @@ export class SlotHolder {
     for (const listener of this.#listeners) listener(warning);
   }
 
-  /** Renews the record until nothing is held any more. */
+  /**
+   * Renews the record until nothing is held any more. A call may come late in a renewal that was
+   * made for another one: then the next is due sooner, when a third of the expiry is left.
+   */
   async #beat(): Promise<void> {
     const { timer } = this.#options;
     const { signal } = this.#closing;
+    const beatMs = this.#beatMs;
     this.#beating = true;
+    let pauseMs = Math.min(beatMs, this.#leftMs - beatMs);
     while (this.#held > 0 && !signal.aborted) {
-      await timer.sleep(this.#beatMs, signal, true);
+      await timer.sleep(Math.max(0, pauseMs), signal, true);
       if (this.#held === 0 || signal.aborted) break;
-      // A store that cannot answer is asked again: the record lasts for two more renewals.
-      await this.renew(this.#beatMs).catch(() => {});
+      const fromMs = timer.nowMs();
+      // A store that cannot answer is asked again, a beat after it was asked before.
+      await this.renew(beatMs).catch(() => {});
+      pauseMs = beatMs - (timer.nowMs() - fromMs);
     }
     this.#beating = false;
   }

@@ -2,7 +2,7 @@
 
 import { defined } from "../../base/defined.ts";
 import type { LimitKind } from "../limit-spec.ts";
-import type { LimitStatus } from "../limit-status.ts";
+import { type LimitStatus, resetZone } from "../limit-status.ts";
 import { TOTAL } from "../names.ts";
 import { localIso, localText } from "../zone.ts";
 import { RateLimitError, ValidationError } from "./errors.ts";
@@ -203,14 +203,13 @@ function ownMessage(
 }
 
 function retryAdvice(status: LimitStatus): string {
-  const advice = `retry after ${status.retryAfterSeconds.toFixed(1)}s`;
+  const { retryAfterSeconds, estimated } = status;
+  // How long slots are held was learned: a hundredth of a second would look like no wait at all.
+  const wait = estimated === true ? Math.max(0.1, retryAfterSeconds) : retryAfterSeconds;
+  const advice = `retry after ${estimated === true ? "about " : ""}${wait.toFixed(1)}s`;
   const { resetsAtMs } = status;
   if (resetsAtMs === undefined) return advice;
-  return `${advice} (resets ${localText(zoneOf(status), resetsAtMs)})`;
-}
-
-function zoneOf({ limit: { rule } }: LimitStatus): string {
-  return rule?.kind === "quota" ? rule.timeZone : "UTC";
+  return `${advice} (resets ${localText(resetZone(status), resetsAtMs)})`;
 }
 
 /** Returns how the tokens of a limit come back. */
@@ -222,7 +221,7 @@ function returnJson(status: LimitStatus) {
     return { refill_amount: refillAmount, refill_period_seconds: refillPeriodSeconds };
   }
   if (resetsAtMs === undefined) return undefined;
-  return { resets_at_ms: resetsAtMs, resets_at: localIso(zoneOf(status), resetsAtMs) };
+  return { resets_at_ms: resetsAtMs, resets_at: localIso(resetZone(status), resetsAtMs) };
 }
 
 function statusJson(status: LimitStatus): LimitStatusJson {

@@ -1,7 +1,9 @@
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
+import { fileURLToPath } from "node:url";
 import { isProcessGone, ownProcess } from "@zae-limiter/limiter/base/process-mark.ts";
 import { describeUnless } from "@zae-limiter/test-support/unless.ts";
+import { build } from "esbuild";
 import { describe, expect, test } from "vitest";
 
 const own = ownProcess();
@@ -22,6 +24,37 @@ describeUnless(own === undefined && "the system shows no processes")("processes"
     test("a process of another machine is never known to be gone", () => {
       expect(isProcessGone({ ...mark, machine: "elsewhere", started: "1" }, mark)).toBe(false);
     });
+  });
+
+  test.each(["EMFILE", "ENOENT", "EACCES"])(
+    "a process that runs is not gone where its start cannot be read: %s",
+    (code) => {
+      const read = () => {
+        throw Object.assign(new Error(code), { code });
+      };
+      expect(isProcessGone(mark, mark, read)).toBe(false);
+      // No process has an id beyond the largest one.
+      expect(isProcessGone({ ...mark, pid: 2 ** 22 + 1 }, mark, read)).toBe(true);
+    },
+  );
+
+  test("a process that can open no more files takes none for gone", async () => {
+    const source = new URL("../../../src/base/process-mark.ts", import.meta.url);
+    const script = `
+      import { openSync } from "node:fs";
+      import { isProcessGone, ownProcess } from ${JSON.stringify(fileURLToPath(source))};
+      const own = ownProcess();
+      try { for (;;) openSync("/dev/null", "r"); } catch (error) { console.log(error.code); }
+      console.log(isProcessGone(own, own));
+    `;
+    const built = await build({
+      stdin: { contents: script, resolveDir: "/" },
+      ...{ bundle: true, format: "esm", platform: "node", write: false },
+    });
+    const command = `ulimit -n 60; exec "${process.execPath}" --input-type=module`;
+    const input = built.outputFiles?.[0]?.text;
+    const { stdout } = spawnSync("sh", ["-c", command], { input, encoding: "utf8" });
+    expect(stdout).toBe("EMFILE\nfalse\n");
   });
 
   test("a process that was killed is gone", async () => {

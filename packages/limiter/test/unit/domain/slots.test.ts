@@ -1,4 +1,5 @@
 import { hasSlots } from "@zae-limiter/limiter/core/bucket.ts";
+import { RateLimitExceeded } from "@zae-limiter/limiter/domain/errors/rate-limit-exceeded.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import type { LimitJson } from "@zae-limiter/limiter/domain/limit-spec.ts";
 import { statusOf } from "@zae-limiter/limiter/domain/limit-status.ts";
@@ -36,6 +37,13 @@ describe("limits of slots", () => {
     expect(Limit.concurrent("parallel", 20, { soft: true }).soft).toBe(true);
   });
 
+  test.each(["usd:20 concurrent", "usd:$20 concurrent", "usd_cards:$20 concurrent"])(
+    "%s is refused, because money is spent and not held",
+    (text) => {
+      expect(refusal(() => Limit.parse(text)).message).toContain("is money, which is spent");
+    },
+  );
+
   test("slots equal no other kind of limit with their numbers", () => {
     const session = Limit.quota("parallel", 20, { after: { seconds: 60 } });
     expect(PARALLEL.equals(session)).toBe(false);
@@ -67,6 +75,15 @@ describe("limits of slots", () => {
     expect(statusOf(check, 0, PARALLEL.rate)).toMatchObject({ ...refused, retryAfterSeconds: 1 });
     const learned = statusOf({ ...check, heldMs: 2500 }, 0, PARALLEL.rate);
     expect(learned).toMatchObject({ ...refused, retryAfterSeconds: 2.5, fullAfterSeconds: 2.5 });
+    for (const [heldMs, wait] of [
+      [2500, "about 2.5s"],
+      [3, "about 0.1s"],
+    ] as const) {
+      const status = statusOf({ ...check, heldMs }, 0, PARALLEL.rate);
+      expect(new RateLimitExceeded([status]).message).toBe(
+        `Rate limit exceeded for key-1/gpt-4: [parallel], retry after ${wait}`,
+      );
+    }
     const large = statusOf({ ...check, requested: 21 }, 20_000, PARALLEL.rate);
     expect(large.retryAfterSeconds).toBe(Number.POSITIVE_INFINITY);
     expect(statusOf({ ...check, requested: 0 }, 20_000, PARALLEL.rate).fullAfterSeconds).toBe(0);

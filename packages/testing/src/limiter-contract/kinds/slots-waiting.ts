@@ -65,6 +65,23 @@ export function slotsWaitingContract(store: StoreUnderTest): void {
     expect((await limiter.available(CALL_PLACE)).parallel).toBe(1);
   });
 
+  test("a wait for a slot and for tokens ends in time, however long slots are held", async () => {
+    const { limiter, repo, time } = await opened(1);
+    await repo.limits.setResource(R, ["parallel:1 concurrent", "rpm:60/min:1"]);
+    for (let call = 0; call < 5; call += 1) {
+      const lease = await limiter.acquire(CALL);
+      await time.pass(8000);
+      await lease.commit();
+    }
+    const both = { ...CALL, consume: { parallel: 1, rpm: 1 } };
+    const held = await limiter.acquire(both);
+    const beforeMs = time.nowMs;
+    const refusal = await time.until(refusalOf(limiter.acquire({ ...both, maxWaitSeconds: 3 })));
+    expect(refusal.violations[0]).toMatchObject({ limitName: "parallel", estimated: true });
+    expect(time.nowMs - beforeMs).toBe(3000);
+    await held.commit();
+  });
+
   test("the wait for a slot is estimated by how long slots were held", async () => {
     const { limiter, time } = await opened(1);
     for (let call = 0; call < 5; call += 1) {

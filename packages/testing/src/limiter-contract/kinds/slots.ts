@@ -118,6 +118,24 @@ export function slotsContract(store: StoreUnderTest): void {
     expect(await left(subject)).toEqual({ parallel: 2, rpm: 9 });
   });
 
+  test("a release takes no slots, and one of nothing changes nothing", async () => {
+    const subject = await opened();
+    const lease = await subject.limiter.acquire({ ...CALL, consume: ONE });
+    for (const amount of [-1, -0.5, -4]) {
+      const error = thrownBy(() => lease.release({ rpm: 1, parallel: amount }));
+      expect(error).toBeInstanceOf(ValidationError);
+      expect((error as Error).message).toContain("consume");
+    }
+    for (const amounts of [{ parallel: 0 }, { parallel: Number.NaN }, undefined, null]) {
+      lease.release(amounts as Record<string, number>);
+    }
+    expect(lease.consumed).toEqual(ONE);
+    await lease.flush();
+    expect(await left(subject)).toEqual({ parallel: 1, rpm: 9 });
+    await lease.commit();
+    expect(await left(subject)).toEqual({ parallel: 2, rpm: 9 });
+  });
+
   test("a lease takes more slots, and gives back all of them", async () => {
     const subject = await opened(["parallel:5 concurrent"]);
     const lease = await subject.limiter.acquire({ ...CALL, consume: { parallel: 2 } });

@@ -17,6 +17,7 @@ import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
 import { describe, expect, test } from "vitest";
 
 const KEY: Key = { PK: "p", SK: "s" };
+const WAS_NOTHING = { is: "=", name: "count", value: 0 } as const;
 
 function tableWith(options: Partial<SimulatedTableOptions> = {}) {
   const time = new VirtualTime(1_800_000_000_000);
@@ -99,6 +100,21 @@ describe("a simulated table", () => {
     const write = { update: KEY, change: { add: { count: 1 } } };
     await time.until(store.transact([write], { token: "once" }));
     expect(table.read(KEY)?.count).toBe(2);
+  });
+
+  test("a repeated transaction that is refused may still be done by its first attempt", async () => {
+    const { time, table, store, other } = tableWith({ faults: { lateRequests: 1 } });
+    await time.until(other.put({ ...KEY, count: 0 }, [], { timeoutMs: 5000 }).catch(() => {}));
+    await time.pass(20_000);
+    const write = { update: KEY, change: { add: { count: 1 } }, condition: [WAS_NOTHING] };
+    const refused = refusalOf(store.transact([write], { token: "once", timeoutMs: 2000 }));
+    await time.pass(500);
+    table.faults = {};
+    await time.until(add(other));
+    expect(await time.until(refused)).toMatchObject({ reason: "timeout", nothingWritten: false });
+    await time.until(add(other, -1));
+    await time.pass(20_000);
+    expect(table.read(KEY)?.count).toBe(1);
   });
 
   test("a lost request looks the same and does nothing; a refused connection is certain", async () => {

@@ -1,3 +1,4 @@
+import type { Timer } from "@zae-limiter/limiter/base/time.ts";
 import {
   holderOf,
   isOver,
@@ -22,11 +23,15 @@ afterEach(async () => {
 /** A holder in virtual time, and the records that it writes. */
 function held() {
   const time = new VirtualTime(START_MS);
-  const { clock, timer } = time;
+  const { clock } = time;
   const store = new MemoryItemStore({ clock });
   const records = new HolderRecords(store);
   let writes = 0;
-  const delay = { ms: 0, failures: 0 };
+  const delay = { ms: 0, failures: 0, timerMs: 0 };
+  const timer: Timer = {
+    nowMs: () => time.timer.nowMs(),
+    sleep: (ms, signal) => time.timer.sleep(ms + delay.timerMs, signal),
+  };
   const counted = {
     write: async (...call: Parameters<HolderRecords["write"]>) => {
       writes += 1;
@@ -109,6 +114,36 @@ describe("the record of a holder", () => {
     await time.pass(300_000);
     expect(writes()).toBe(5);
     expect(holder.current).toBeUndefined();
+  });
+
+  test("a call that comes late in a renewal keeps its slots, though the timer is late", async () => {
+    const { holder, time, delay, lost, writes } = held();
+    const entry = holder.newEntry(await holder.renew());
+    holder.add(entry, 1);
+    await time.pass(19_000);
+    holder.add(entry, -1);
+    // The renewal at 20 s finds that nothing is held; the record is good for a call until 40 s.
+    await time.pass(20_999);
+    expect(holder.current).toBe(holderOf(entry));
+    delay.timerMs = 100;
+    holder.add(entry, 1);
+    await time.pass(600_000);
+    expect(lost).toEqual([]);
+    expect(holder.current).toBe(holderOf(entry));
+    expect(writes()).toBeLessThanOrEqual(1 + 31);
+  });
+
+  test("a store that answers nothing for most of an expiry is asked once more in time", async () => {
+    const { holder, time, delay, lost, writes } = held();
+    const entry = holder.newEntry(await holder.renew());
+    holder.add(entry, 1);
+    Object.assign(delay, { ms: 15_000, failures: 1 });
+    await time.pass(39_000);
+    delay.ms = 0;
+    await time.pass(2000);
+    expect(writes()).toBe(3);
+    expect(holder.current).toBe(holderOf(entry));
+    expect(lost).toEqual([]);
   });
 
   test("entries of a holder have names of their own, which say whose they are", async () => {
