@@ -1,4 +1,4 @@
-/** A stacked bar chart over time. */
+/** A bar chart over time, stacked unless its values do not add up. */
 
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
@@ -37,8 +37,16 @@ const STEPS = [
 
 /**
  * Returns each series on top of the ones before; drawn from the highest, so that all are visible.
+ * Peaks are drawn in front of each other.
  */
-function stackedData(seconds: readonly number[], series: readonly Series[]): uPlot.AlignedData {
+function stackedData(
+  seconds: readonly number[],
+  series: readonly Series[],
+  isStacked: boolean,
+): uPlot.AlignedData {
+  // A peak of none would be drawn as a line.
+  const shown = ({ values }: Series) => values.map((value) => value || null);
+  if (!isStacked) return [[...seconds], ...series.map(shown).reverse()];
   const sums: number[][] = [];
   let below = seconds.map(() => 0);
   for (const { values } of series) {
@@ -46,6 +54,12 @@ function stackedData(seconds: readonly number[], series: readonly Series[]): uPl
     sums.push(below);
   }
   return [[...seconds], ...sums.reverse()];
+}
+
+/** Returns how bars are drawn: those in front of others show these. */
+function strokesOf(colour: string, isStacked: boolean) {
+  if (isStacked) return { fill: colour, width: 0 };
+  return { fill: `${colour}40`, stroke: colour, width: 2 };
 }
 
 export function StackedChart(props: {
@@ -58,11 +72,13 @@ export function StackedChart(props: {
   height: number;
   /** The limit whose amounts these are. */
   limitName: string;
+  /** Whether the values of several series add up. */
+  isStacked: boolean;
   label: string;
   theme: string;
 }) {
   const place = useRef<HTMLDivElement>(null);
-  const { seconds, gap, series, height, limitName, label, theme } = props;
+  const { seconds, gap, series, height, limitName, isStacked, label, theme } = props;
   // Theme changes the colours.
   useEffect(() => {
     const element = place.current;
@@ -99,14 +115,13 @@ export function StackedChart(props: {
         series: [
           {},
           ...series.map((_, at) => ({
-            fill: colourOf(series.length - 1 - at),
-            width: 0,
+            ...strokesOf(colourOf(series.length - 1 - at), isStacked),
             points: { show: false },
             ...(bars === undefined ? {} : { paths: bars }),
           })),
         ],
       },
-      stackedData(seconds, series),
+      stackedData(seconds, series, isStacked),
       element,
     );
     const resized = new ResizeObserver(() => {
@@ -117,7 +132,7 @@ export function StackedChart(props: {
       resized.disconnect();
       chart.destroy();
     };
-  }, [seconds, gap, series, height, limitName, theme]);
+  }, [seconds, gap, series, height, limitName, isStacked, theme]);
   return (
     <div
       ref={place}

@@ -125,7 +125,7 @@ function Allowance(props: {
         <span class={`badge source-${source ?? "none"}`}>
           {source === null ? "no limits" : `from ${SOURCE_NAMES[source]}`}
         </span>
-        <Limits limits={allowance.limits} />
+        <Limits limits={allowance.limits} words={allowance.words} />
         {allowance.state !== "enforced" && (
           <Mark mark={allowance.state} at={allowance.disabledAt?.replace("_", " ") ?? null} />
         )}

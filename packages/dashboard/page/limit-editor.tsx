@@ -114,13 +114,18 @@ export function LimitEditor({ place, stored, suggested, done }: EditorProps) {
   );
 }
 
+/** Returns a kind of limits in words: `a quota`, `slots`. */
+function kindText(kind: string): string {
+  return kind === "concurrency" ? "slots" : `a ${kind}`;
+}
+
 function KindBox(props: {
   kinds: readonly KindChangeJson[];
   checked: boolean;
   change: (checked: boolean) => void;
 }) {
   const changes = props.kinds.map(
-    ({ limitName, before, after }) => `${limitName}, a ${before}, by a ${after}`,
+    ({ limitName, before, after }) => `${limitName}, ${kindText(before)}, by ${kindText(after)}`,
   );
   return (
     <label class="check">

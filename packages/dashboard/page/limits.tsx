@@ -5,6 +5,7 @@ import { useState } from "preact/hooks";
 import type {
   EntityLimitsJson,
   LimitsJson,
+  LimitTextsJson,
   ListedResourcesJson,
   PlaceJson,
   StoredLimitsJson,
@@ -34,6 +35,7 @@ export function LimitsView() {
           <Row
             place={{ level: "system" }}
             limits={data.system}
+            words={data.systemWords}
             saved={reload}
             isOpen={route.value.query.get("edit") === EDIT_SYSTEM.edit}
           >
@@ -46,7 +48,13 @@ export function LimitsView() {
       </Card>
       <Card title="Resources" hint="for all entities without limits of their own">
         {data?.resources.map((stored) => (
-          <Row key={stored.resource} place={stored} limits={stored.limits} saved={reload}>
+          <Row
+            key={stored.resource}
+            place={stored}
+            limits={stored.limits}
+            words={stored.words}
+            saved={reload}
+          >
             <span class="mono">{stored.resource}</span>
             <Switch state={stored.state} />
           </Row>
@@ -156,7 +164,13 @@ function EntityLevels({
       }
     >
       {all.map((stored) => (
-        <Row key={stored.entityId} place={stored} limits={stored.limits} saved={refresh}>
+        <Row
+          key={stored.entityId}
+          place={stored}
+          limits={stored.limits}
+          words={stored.words}
+          saved={refresh}
+        >
           <EntityLink id={stored.entityId ?? ""} />
           <Switch state={stored.state} />
         </Row>
@@ -186,6 +200,7 @@ function Switch({ state }: { state: string | null | undefined }) {
 function Row(props: {
   place: PlaceJson;
   limits: readonly string[];
+  words?: LimitTextsJson["words"] | undefined;
   saved: () => void;
   /** Whether the editor is open at first. */
   isOpen?: boolean;
@@ -203,7 +218,7 @@ function Row(props: {
     <div class={`row ${editing ? "open" : ""}`}>
       <div class="row-head">
         <span class="row-name">{props.children}</span>
-        <Limits limits={props.limits} />
+        <Limits limits={props.limits} words={props.words} />
         {session.value?.readOnly === false && !editing && (
           <button type="button" class="quiet" onClick={() => setEditing(true)}>
             Edit<span class="visually-hidden"> {entityId ?? resource ?? "system"}</span>

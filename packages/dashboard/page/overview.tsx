@@ -212,7 +212,9 @@ function Busiest({ seen }: { seen: OverviewJson | undefined }) {
   const chosen = useSignal("");
   const all = seen?.busiest ?? [];
   const names = all.map(({ limitName }) => limitName);
-  const busiest = all.find(({ limitName }) => limitName === chosen.value) ?? all.at(-1);
+  const used = all.filter(({ resources }) => resources.length > 0);
+  const busiest =
+    all.find(({ limitName }) => limitName === chosen.value) ?? used.at(-1) ?? all.at(-1);
   return (
     <Card
       title="Busiest"

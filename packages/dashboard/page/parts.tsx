@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import type { BalanceJson, DifferenceJson, MarkJson } from "../src/wire.ts";
+import type { BalanceJson, DifferenceJson, LimitTextsJson, MarkJson } from "../src/wire.ts";
 import { compactAmount, seconds, wholeAmount } from "./format.ts";
 import { heldText } from "./limit-words.ts";
 import { availableAfter, stateOf } from "./refill.ts";
@@ -61,13 +61,16 @@ export function Numbers(props: { columns: readonly string[]; children: Component
   );
 }
 
-export function Limits(props: { limits: readonly string[] }) {
+type Words = LimitTextsJson["words"] | undefined;
+
+export function Limits(props: { limits: readonly string[]; words?: Words }) {
   if (props.limits.length === 0) return <span class="faint">none</span>;
   return (
     <span class="chips">
       {props.limits.map((limit) => (
         <code key={limit} class="chip">
           {limit}
+          {props.words?.[limit] !== undefined && <small class="faint"> {props.words[limit]}</small>}
         </code>
       ))}
     </span>
@@ -105,7 +108,7 @@ export function BalanceBar(props: { balance: BalanceJson; atMs: number; label?: 
   const { capacity, limitName } = balance;
   const passed = secondsSince(props.atMs);
   const available = availableAfter(balance, passed);
-  const share = capacity === 0 ? 1 : Math.max(0, available / capacity);
+  const share = capacity === 0 ? 1 : Math.min(1, Math.max(0, available / capacity));
   const kind = stateOf(available, capacity);
   const label = props.label ?? limitName;
   return (
@@ -121,7 +124,7 @@ export function BalanceBar(props: { balance: BalanceJson; atMs: number; label?: 
         aria-label={`${label} of ${balance.entityId}`}
         aria-valuemin={0}
         aria-valuemax={capacity}
-        aria-valuenow={Math.max(0, Math.floor(available))}
+        aria-valuenow={Math.min(capacity, Math.max(0, Math.floor(available)))}
         aria-valuetext={`${wholeAmount(limitName, Math.floor(available))} of ${wholeAmount(limitName, capacity)}`}
       >
         <div class="fill" style={{ width: `${share * 100}%` }} />

@@ -32,13 +32,19 @@ export function ClosedPeriods({ entity, resource }: { entity?: string; resource?
   );
 }
 
+/** Returns a time without the zone that a later one names as well. */
+function withoutZone(time: string, later: string): string {
+  const zone = later.slice(later.lastIndexOf(" "));
+  return time.endsWith(zone) ? time.slice(0, -zone.length) : time;
+}
+
 function PeriodTable({ periods }: { periods: PeriodsJson["periods"] }) {
   return (
     <Numbers columns={COLUMNS}>
       {periods.map((period) => (
         <tr key={`${period.end} ${period.resource} ${period.limitName} ${period.entityId}`}>
-          <th scope="row">
-            {period.start} to {period.end}
+          <th scope="row" class="span">
+            {withoutZone(period.start, period.end)} <span>to {period.end}</span>
           </th>
           <td>{period.resource}</td>
           <td class="mono">{period.entityId}</td>

@@ -7,8 +7,10 @@ const SCARCE_SHARE = 0.2;
 
 /** Returns what a limit of a bucket has some seconds after it was read. */
 export function availableAfter(balance: BalanceJson, seconds: number): number {
-  const { available, capacity, refillPerSecond, resetsInSeconds } = balance;
+  const { available, capacity, refillPerSecond, resets, resetsInSeconds } = balance;
   if (resetsInSeconds !== undefined && seconds >= resetsInSeconds) return capacity;
+  // A quota may hold more than it grants: what it has carried, and top-ups.
+  if (resets !== undefined) return available;
   return Math.min(capacity, available + refillPerSecond * seconds);
 }
 

@@ -209,7 +209,8 @@ export function UsageChart(props: {
   if (data.windows.length === 0) {
     return <Nothing>No usage was counted in this range.</Nothing>;
   }
-  const names = [...data.limitNames, ...(data.limitNames.includes("requests") ? [] : ["requests"])];
+  const requests = data.limitNames.includes("requests") ? [] : ["requests"];
+  const names = [...data.limitNames, ...data.peakNames, ...requests];
   const name = names.includes(chosen) ? chosen : (names[0] ?? "requests");
   return (
     <UsageShown
@@ -245,7 +246,10 @@ function UsageShown(props: {
     }));
   }, [data, seconds, name]);
   const [first = 0, last = first] = [seconds[0], seconds.at(-1)];
-  const totals = series.map(({ values }) => values.reduce((sum, value) => sum + value, 0));
+  const isPeak = data.peakNames.includes(name);
+  const totals = series.map(({ values }) =>
+    values.reduce((sum, value) => (isPeak ? Math.max(sum, value) : sum + value), 0),
+  );
   return (
     <>
       <div class="chart-head">
@@ -272,6 +276,7 @@ function UsageShown(props: {
         series={series}
         height={props.compact ? 180 : 300}
         limitName={name}
+        isStacked={!isPeak}
         label={`${name} from ${timeAt(first)} to ${timeAt(last)}; the table below has the numbers`}
         theme={theme.value}
       />

@@ -76,7 +76,7 @@ export function wholeBalances(states: Iterable<StoredState>): BalanceJson[] {
     whole.set(key, {
       ...state,
       period,
-      balanceMilli: Math.min(state.capacityMilli, balanceMilli),
+      balanceMilli: state.rule ? balanceMilli : Math.min(state.capacityMilli, balanceMilli),
       holders,
     });
   }

@@ -1,6 +1,7 @@
 /** Differences between two sets of limits. Pure. */
 
 import type { Limit } from "@zae-limiter/limiter/domain/limit.ts";
+import { describedLimit } from "./limit-texts.ts";
 import type { DifferenceJson, ExceededJson } from "./wire.ts";
 
 const HOUR_SECONDS = 3600;
@@ -16,7 +17,8 @@ export function differencesOf(
       limits.find(({ name }) => name === limitName),
     );
     if (old !== undefined && next?.equals(old) === true) return [];
-    return [{ limitName, before: old?.toString() ?? null, after: next?.toString() ?? null }];
+    const [was, is] = [old, next].map((limit) => (limit ? describedLimit(limit) : null));
+    return [{ limitName, before: was ?? null, after: is ?? null }];
   });
 }
 

@@ -12,6 +12,7 @@ import { queryRecords } from "@zae-limiter/limiter/records/query-records.ts";
 import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { wholeBalances } from "./balance.ts";
+import { limitTexts } from "./limit-texts.ts";
 import type {
   AllowanceJson,
   AncestorJson,
@@ -151,7 +152,7 @@ async function allowanceOf(
   return {
     resource,
     source: limits?.source ?? null,
-    limits: limits?.limits.map(String) ?? [],
+    ...limitTexts(limits?.limits ?? []),
     ...shown,
     disabledAt: disabledAt ?? null,
     ancestors,

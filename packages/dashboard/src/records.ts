@@ -8,6 +8,7 @@ import { DEFAULT_RESOURCE } from "@zae-limiter/limiter/domain/names.ts";
 import type { AuditEvent } from "@zae-limiter/limiter/records/audit.ts";
 import type { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import { differencesOf } from "./differences.ts";
+import { limitTexts } from "./limit-texts.ts";
 import { type Change, storedLimits, storeLimits, withStoredParts } from "./place.ts";
 import { failure, RequestFailure } from "./server/failure.ts";
 import type {
@@ -33,11 +34,13 @@ export async function allLimits({ limits }: Repository): Promise<LimitsJson> {
   const resources = await Promise.all(
     names.map(async (resource) => {
       const { limits: stored, state = null } = await limits.level({ resource });
-      return { level: "resource", resource, limits: stored.map(String), state } as const;
+      return { level: "resource", resource, ...limitTexts(stored), state } as const;
     }),
   );
+  const { limits: texts, words } = limitTexts(system.limits);
   return {
-    system: system.limits.map(String),
+    system: texts,
+    ...defined({ systemWords: words }),
     onUnavailable: system.onUnavailable ?? null,
     resources,
     entities: listedResources(ofEntities),
@@ -71,7 +74,7 @@ export async function entityLimits(
         resource === undefined
           ? ({ level: "entity_default", entityId } as const)
           : ({ level: "entity", entityId, resource } as const);
-      return { ...place, limits: stored.map(String), state };
+      return { ...place, ...limitTexts(stored), state };
     }),
   );
   return { limits: found, cursor: page.cursor ?? null };
@@ -89,7 +92,7 @@ export async function childrenLimits(
     page.entityIds.map(async (entityId): Promise<StoredLimitsJson> => {
       const stored = await limits.getChildren(entityId, { resource: name });
       const level = resource === undefined ? "parent_default" : "parent";
-      return { level, entityId, ...defined({ resource }), limits: stored.map(String) };
+      return { level, entityId, ...defined({ resource }), ...limitTexts(stored) };
     }),
   );
   return { limits: found, cursor: page.cursor ?? null };

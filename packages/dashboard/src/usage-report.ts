@@ -49,17 +49,22 @@ export async function usageReport(
 ): Promise<UsageJson> {
   const isOneEntity = new Set(snapshots.map(({ entityId }) => entityId)).size <= 1;
   const counted = isOneEntity ? snapshots : await repository.usage.withoutCascaded(snapshots);
-  return { ...grouped(repository.usage.withoutTotals(counted, snapshots), groupBy), complete };
+  const once = repository.usage.withoutTotals(counted, snapshots);
+  return { ...grouped(once, groupBy, snapshots), complete };
 }
 
-/** Returns the groups that consumed most by name, and all others as one. Pure. */
+/**
+ * Returns the groups that consumed most by name, and all others as one. `all` has the peaks, also
+ * of ancestors and totals: a peak is the highest of them, and no sum. Pure.
+ */
 export function grouped(
   snapshots: readonly UsageSnapshot[],
   groupBy: "entity" | "resource",
+  all: readonly UsageSnapshot[] = snapshots,
 ): Omit<UsageJson, "complete"> {
   const nameOf = (snapshot: UsageSnapshot) =>
     groupBy === "entity" ? snapshot.entityId : snapshot.resource;
-  const windows = [...new Set(snapshots.map(({ windowStart }) => windowStart))].sort();
+  const windows = [...new Set(all.map(({ windowStart }) => windowStart))].sort();
   const positions = new Map(windows.map((start, at) => [start, at]));
   const limitNames = new Set(snapshots.flatMap(({ counters }) => Object.keys(counters)));
   const events = new Map<string, number>();
@@ -67,24 +72,34 @@ export function grouped(
     const name = nameOf(snapshot);
     events.set(name, (events.get(name) ?? 0) + snapshot.totalEvents);
   }
+  const withPeaks = all.filter(({ peaks }) => peaks !== undefined);
+  for (const each of withPeaks) events.set(nameOf(each), events.get(nameOf(each)) ?? 0);
   const ranked = [...events].sort((left, right) => right[1] - left[1]).map(([name]) => name);
   const shown = new Set(ranked.slice(0, ranked.length > GROUPS_MAX + 1 ? GROUPS_MAX : undefined));
   const groups = new Map<string, Record<string, number[]>>();
-  for (const snapshot of snapshots) {
+  const note = (
+    snapshot: UsageSnapshot,
+    amounts: Readonly<Record<string, number>>,
+    join: (one: number, other: number) => number,
+  ) => {
     const name = shown.has(nameOf(snapshot)) ? nameOf(snapshot) : OTHER;
     const values = entryOf(groups, name, () => ({}));
     const at = positions.get(snapshot.windowStart) as number;
-    const amounts = { [REQUESTS]: snapshot.totalEvents, ...snapshot.counters };
     for (const [limitName, amount] of Object.entries(amounts)) {
       values[limitName] ??= windows.map(() => 0);
-      values[limitName][at] = (values[limitName][at] ?? 0) + amount;
+      values[limitName][at] = join(values[limitName][at] ?? 0, amount);
     }
+  };
+  for (const each of snapshots) {
+    note(each, { [REQUESTS]: each.totalEvents, ...each.counters }, (sum, more) => sum + more);
   }
+  for (const each of withPeaks) note(each, peaksIn(each), Math.max);
   // The gateway counts models that are on no list for a resource of the same name.
   const order = [...new Set([...shown, OTHER])];
   return {
     windows,
     limitNames: [...limitNames].sort(),
+    peakNames: peakNamesIn(all),
     groups: order.flatMap((name) => {
       const values = groups.get(name);
       return values === undefined ? [] : [{ name, values }];
@@ -92,9 +107,19 @@ export function grouped(
   };
 }
 
+/** Returns the peaks of a snapshot, by names that no limit has. */
+function peaksIn({ peaks = {} }: UsageSnapshot): Readonly<Record<string, number>> {
+  return Object.fromEntries(Object.entries(peaks).map(([name, peak]) => [`${name} at once`, peak]));
+}
+
+function peakNamesIn(snapshots: readonly UsageSnapshot[]): readonly string[] {
+  return [...new Set(snapshots.flatMap((snapshot) => Object.keys(peaksIn(snapshot))))].sort();
+}
+
 /** Returns snapshots as CSV. */
 export function csvOf(snapshots: readonly UsageSnapshot[]): string {
   const names = [...new Set(snapshots.flatMap(({ counters }) => Object.keys(counters)))].sort();
+  const peakNames = peakNamesIn(snapshots);
   const rows = snapshots.map((snapshot) => [
     snapshot.windowStart,
     snapshot.windowType,
@@ -102,7 +127,8 @@ export function csvOf(snapshots: readonly UsageSnapshot[]): string {
     snapshot.resource,
     String(snapshot.totalEvents),
     ...names.map((name) => String(snapshot.counters[name] ?? 0)),
+    ...peakNames.map((name) => String(peaksIn(snapshot)[name] ?? "")),
   ]);
-  const header = ["window_start", "window", "entity_id", "resource", "total_events", ...names];
-  return csvText([header, ...rows]);
+  const header = ["window_start", "window", "entity_id", "resource", "total_events"];
+  return csvText([[...header, ...names, ...peakNames], ...rows]);
 }

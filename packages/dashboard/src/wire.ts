@@ -124,11 +124,17 @@ export interface EntityPageJson {
   readonly cursor: string | null;
 }
 
+/** Limits as texts. */
+export interface LimitTextsJson {
+  readonly limits: readonly string[];
+  /** How limits come back, by their texts, where a text could mean both or does not say it. */
+  readonly words?: Readonly<Record<string, string>>;
+}
+
 /** The limits that apply to an entity for one resource. */
-export interface AllowanceJson {
+export interface AllowanceJson extends LimitTextsJson {
   readonly resource: string;
   readonly source: Source | null;
-  readonly limits: readonly string[];
   /** Empty while the entity has no bucket: then everything is available. */
   readonly balances: readonly BalanceJson[];
   /** How calls are decided: by the limits, or by a switch. */
@@ -163,14 +169,14 @@ export interface PlaceJson {
   readonly entityId?: string;
 }
 
-export interface StoredLimitsJson extends PlaceJson {
-  readonly limits: readonly string[];
+export interface StoredLimitsJson extends PlaceJson, LimitTextsJson {
   /** The switch stored at this level: `enabled`, `disabled` or `bypass`; null where nothing is. */
   readonly state?: string | null;
 }
 
 export interface LimitsJson {
   readonly system: readonly string[];
+  readonly systemWords?: Readonly<Record<string, string>>;
   readonly onUnavailable: string | null;
   readonly resources: readonly StoredLimitsJson[];
   /** Limits that entities have of their own. */
@@ -251,9 +257,11 @@ export interface UsageJson {
   readonly windows: readonly string[];
   /** The names of the limits that were consumed; acquires are counted under `requests`. */
   readonly limitNames: readonly string[];
+  /** Such as `parallel at once`: the most slots that were held at once. Peaks do not add up. */
+  readonly peakNames: readonly string[];
   readonly groups: readonly {
     readonly name: string;
-    /** Per limit name, aligned with `windows`. */
+    /** Per limit name and peak name, aligned with `windows`. */
     readonly values: Readonly<Record<string, readonly number[]>>;
   }[];
   readonly complete: boolean;

@@ -122,6 +122,31 @@ function suite(visitor: Visitor, open: () => Promise<Repository>): void {
     await page.getByText("No usage was counted in this range.").waitFor();
   });
 
+  test("slots are shown in flight, with whole names on a phone, and as peaks of each hour", async () => {
+    const repository = await open();
+    const { entities, limits, namespaceId } = repository;
+    await entities.create({ id: "key-1" });
+    await limits.setResource("render", ["parallel:5 concurrent"]);
+    const limiter = new RateLimiter(repository);
+    const place = { entityId: "key-1", resource: "render" };
+    const lease = await limiter.acquire({ ...place, consume: { parallel: 4 } });
+    const hour = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - HOUR_MS;
+    const times = { window: "hourly", start: isoSeconds(hour), events: 1 } as const;
+    const item = usageItem(namespaceId, { entity: "key-1", ...times, counters: {} });
+    await repository[INTERNALS].records.store.put({ ...item, "parallel#pk": "5" });
+    const served = await visitor.serve(repository);
+    for (const look of [{}, { width: 390, dark: true }]) {
+      const page = await visitor.visit(served, "entities?id=key-1", look);
+      await page.getByText("4 in flight: 4 by ").first().waitFor();
+      const name = page.locator(".balance-name").first();
+      expect(await name.evaluate((each) => each.scrollWidth - each.clientWidth)).toBe(0);
+      await page.getByRole("button", { name: "parallel at once" }).click();
+      await page.getByRole("img", { name: /^parallel at once from / }).waitFor();
+      expect(await seriousFindings(page)).toEqual([]);
+    }
+    await lease.commit();
+  });
+
   test("an edit shows its effect before it is saved, and is audited by name", async () => {
     const repository = await open();
     await furnish(repository);

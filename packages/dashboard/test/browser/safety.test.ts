@@ -2,6 +2,7 @@
 
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { Entity } from "@zae-limiter/limiter/domain/entity.ts";
+import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import { encodeEntity } from "@zae-limiter/limiter/records/entities/entity-item.ts";
 import { INTERNALS } from "@zae-limiter/limiter/repository/internals.ts";
 import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
@@ -149,6 +150,40 @@ describeBrowser("the dashboard's safety in a browser", (visitor) => {
     await page.getByRole("link", { name: "orphan-1" }).click();
     await page.getByRole("meter", { name: "usd of orphan-1" }).waitFor();
     await expectNarrow(page, "an entity");
+  });
+
+  test.each([390, 1280])("quotas fit, and say how they come back, on %d pixels", async (width) => {
+    let nowMs = Date.parse("2026-10-20T12:00Z");
+    const repository = await Repository.open("memory:", { clock: () => nowMs });
+    const fiscal = "fiscal_year_requests:10000/year@04-01 America/New_York@06:00 alerts 50,80,100";
+    const roll = Limit.quota("roll", 10, { every: "month", carry: "rest", carryMax: 5 });
+    await repository.limits.setResource("api", [fiscal, "rpd:1000/day", roll]);
+    const limiter = new RateLimiter(repository);
+    const call = { entityId: "key-1", resource: "api", consume: { roll: 1 } };
+    await limiter.acquire(call);
+    nowMs = Date.parse("2026-11-03T12:00Z");
+    await limiter.acquire(call);
+    const page = await visitor.visit(await visitor.serve(repository), "limits", { width });
+    for (const words of [
+      "refills evenly",
+      "resets on 04-01 at 06:00",
+      "resets on day 1 of the month at 00:00, carries what is left up to 5",
+    ]) {
+      await page.getByText(words, { exact: true }).waitFor();
+    }
+    await expectNarrow(page, "limits");
+    await page.goto(`${page.url().split("#")[0]}#/entities?id=key-1`);
+    const meter = page.getByRole("meter", { name: "roll of key-1" });
+    await meter.waitFor();
+    // It has carried 5 of the 9 that were left.
+    expect(await meter.getAttribute("aria-valuetext")).toBe("14 of 10");
+    await page
+      .getByRole("rowheader", { name: "2026-10-01 00:00 to 2026-11-01 00:00 UTC" })
+      .waitFor();
+    const cell = page.getByRole("cell", { name: "key-1", exact: true }).first();
+    expect((await cell.boundingBox())?.height).toBeLessThan(2 * ONE_LINE);
+    await expectNarrow(page, "an entity");
+    expect(await rightEdge(page.getByText("roll", { exact: true }).first())).toBeLessThan(width);
   });
 
   test("100,000 entities are shown page by page, and found by the beginning of their id", async () => {

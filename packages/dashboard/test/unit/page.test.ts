@@ -63,6 +63,8 @@ test("a quota keeps its balance until it resets, and is full then", () => {
   expect(availableAfter({ ...quota, resetsInSeconds: 90 }, 89)).toBe(4);
   expect(availableAfter({ ...quota, resetsInSeconds: 90 }, 90)).toBe(60);
   expect(availableAfter(quota, 1000)).toBe(4);
+  // It has carried something, or was topped up.
+  expect(availableAfter({ ...quota, available: 70, resetsInSeconds: 90 }, 5)).toBe(70);
 });
 
 test("a bucket that has refilled since the last walk leaves the lists and the counts", () => {

@@ -5,6 +5,7 @@
 import { balanceOf, wholeBalances } from "@zae-limiter/dashboard/balance.ts";
 import { BucketCensus, TopList } from "@zae-limiter/dashboard/bucket-census.ts";
 import { allowedInHour, differencesOf, exceededBy } from "@zae-limiter/dashboard/differences.ts";
+import { limitTexts } from "@zae-limiter/dashboard/limit-texts.ts";
 import { heldText } from "@zae-limiter/dashboard/page/limit-words.ts";
 import { policyOf } from "@zae-limiter/dashboard/server/page-file.ts";
 import { csvOf, grouped } from "@zae-limiter/dashboard/usage-report.ts";
@@ -82,6 +83,40 @@ test("the balance of a quota says when it resets", () => {
     resetsInSeconds: 90,
     shardCount: 1,
   });
+});
+
+test("what a quota has carried is beyond its amount, also in shards, and a rate is bounded", () => {
+  const { rate, rule } = Limit.quota("req", 10, { every: "day", carry: "rest", carryMax: 9 });
+  const half: StoredState = {
+    ...{ entityId: "key-1", resource: "api", shard: 0, shardCount: 2, limitName: "req" },
+    ...{ ...rate, balanceMilli: 8000, consumedMilli: 0, refilledAtMs: 0 },
+    period: { endMs: 86_400_000, grantedMilli: 9000, atMs: 0 },
+  };
+  const [carried] = wholeBalances([
+    { ...half, rule },
+    { ...half, rule, shard: 1 },
+  ]);
+  expect(carried).toMatchObject({ available: 16, capacity: 10 });
+  const even = { ...half, ...Limit.parse("req:10").rate, rule: undefined };
+  expect(wholeBalances([even, { ...even, shard: 1 }])[0]?.available).toBe(10);
+});
+
+test("limits are described where their text could mean both, or says less", () => {
+  const limits = [
+    ...["rpm:5", "rpd:5/day", "req:5/day UTC", "p:2 concurrent"].map((text) => Limit.parse(text)),
+    Limit.quota("c", 5, { every: "month", carry: "debt" }),
+    Limit.parse("w:5").withSchedule([{ when: "sat", scale: 2 }]),
+  ];
+  expect(limitTexts(limits)).toEqual({
+    limits: limits.map(String),
+    words: {
+      "rpd:5/day": "refills evenly",
+      "req:5/day UTC": "resets at 00:00",
+      "c:5/month UTC": "resets on day 1 of the month at 00:00, carries a debt",
+      "w:5/min": "by the clock of UTC x 2 in * * * * 6",
+    },
+  });
+  expect(limitTexts([Limit.parse("rpm:5")])).toEqual({ limits: ["rpm:5/min"] });
 });
 
 test("a budget that is used too fast says on which day of its zone it is empty", () => {
@@ -187,6 +222,31 @@ test("a resource with the name of the rest is one group with it", () => {
   const { groups } = grouped(many, "resource");
   expect(groups.map(({ name, values }) => [name, values.usd])[0]).toEqual(["other", [60]]);
   expect(groups).toHaveLength(7);
+});
+
+test("peaks of slots are the highest of a group, with those of ancestors, and no sum", () => {
+  const at = (windowStart: string, entityId: string, parallel: number) =>
+    snapshot({ windowStart, entityId, counters: { rpm: 1 }, peaks: { parallel } });
+  const [first, second] = ["2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"];
+  const own = [at(first, "ann", 4), at(first, "bob", 3), at(second, "bob", 2)];
+  const all = [...own, at(first, "team", 6), snapshot({ windowStart: second })];
+  const byResource = grouped(own, "resource", all);
+  expect(byResource.peakNames).toEqual(["parallel at once"]);
+  expect(byResource.limitNames).toEqual(["rpm"]);
+  expect(byResource.groups.map(({ values }) => values)).toEqual([
+    { requests: [2, 1], rpm: [2, 1], "parallel at once": [6, 2] },
+  ]);
+  const byEntity = grouped(own, "entity", all).groups;
+  expect(byEntity.map(({ name, values }) => [name, values["parallel at once"]])).toEqual([
+    ["bob", [3, 2]],
+    ["ann", [4, 0]],
+    ["team", [6, 0]],
+  ]);
+  expect(csvOf(all).split("\r\n").slice(0, 2)).toEqual([
+    "window_start,window,entity_id,resource,total_events,rpm,parallel at once",
+    "2026-01-01T00:00:00Z,hourly,ann,gpt-4,1,1,4",
+  ]);
+  expect(csvOf(all)).toContain(",0,\r\n");
 });
 
 test("a CSV file quotes what it must, and no cell of it is a formula", () => {
