@@ -1,9 +1,11 @@
-/** The entry point `zae-limiter/cdk`: the stack of the template as a construct of the AWS CDK. */
+/** The entry point `zae-limiter/cdk`: the stack of the template and limits in it, as constructs. */
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { InfrastructureError } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import { CFN_RESOURCE_TYPE, cfnProperties } from "@zae-limiter/limiter/manifest/cfn.ts";
+import { parseManifest } from "@zae-limiter/limiter/manifest/parse-manifest.ts";
 import { CfnDeletionPolicy, CfnOutput, CfnResource, Fn, Lazy } from "aws-cdk-lib";
 import { Asset } from "aws-cdk-lib/aws-s3-assets";
 import { Construct } from "constructs";
@@ -92,6 +94,11 @@ export class ZaeLimiter extends Construct {
     this.tableArn = this.#attribute(TABLE, "Arn");
     this.streamArn = this.#attribute(TABLE, "StreamArn");
     if (exportOutputs) this.#addOutputs();
+  }
+
+  /** The ARN of the function that applies limits of templates; a stack may have none. */
+  get provisionerArn(): string {
+    return this.#attribute("ProvisionerFunction", "Arn");
   }
 
   /** Returns the ARN of a policy to attach, such as `acq`; a stack without IAM has none. */
@@ -192,4 +199,55 @@ export class ZaeLimiter extends Construct {
     }
     return resource;
   }
+}
+
+/** The limits of a namespace, and the limiter that keeps them. */
+export interface ZaeLimitsProps {
+  /** A `ZaeLimiter`, or the name of a limiter that is deployed already. */
+  readonly limiter: { readonly tableName: string; readonly provisionerArn: string } | string;
+  /** The text of a limits file, or its fields as an object. */
+  readonly limits: string | Readonly<Record<string, unknown>>;
+  /** Whether every update of the stack applies like `limits apply --full`. Default false. */
+  readonly full?: boolean;
+}
+
+/**
+ * Limits of a namespace, which are applied when the stack is deployed, with the rules of `limits
+ * apply`: quotas, sessions, windows and slots as in a limits file. Invalid limits fail the
+ * synthesis. The namespace must be registered before the stack of the limits is deployed.
+ *
+ * @example
+ * ```ts
+ * import { App, Stack } from 'aws-cdk-lib';
+ * import { ZaeLimits } from 'zae-limiter/cdk';
+ * const stack = new Stack(new App(), 'Limits');
+ * const api = { limits: ['req:10000/month Europe/Berlin', 'rpm:100'] };
+ * const limits = { namespace: 'default', resources: { api } };
+ * new ZaeLimits(stack, 'Limits', { limiter: 'my-app', limits });
+ * ```
+ */
+export class ZaeLimits extends Construct {
+  constructor(scope: Construct, id: string, { limiter, limits, full = false }: ZaeLimitsProps) {
+    super(scope, id);
+    const manifest = parseManifest(typeof limits === "string" ? limits : JSON.stringify(limits));
+    const isNamed = typeof limiter === "string";
+    const tableName = isNamed ? limiter : limiter.tableName;
+    const serviceToken = isNamed
+      ? Fn.importValue(`${limiter}-ProvisionerArn`)
+      : limiter.provisionerArn;
+    const properties = cfnProperties(manifest, tableName, { full });
+    const resource = new CfnResource(this, "Resource", {
+      type: CFN_RESOURCE_TYPE,
+      properties: { ServiceToken: serviceToken, ...(asObjects(properties) as object) },
+    });
+    if (limiter instanceof Construct) resource.node.addDependency(limiter);
+  }
+}
+
+/** Returns data with objects in place of maps, which the CDK does not know. */
+function asObjects(data: unknown): unknown {
+  if (Array.isArray(data)) return data.map(asObjects);
+  if (typeof data !== "object" || data === null) return data;
+  const entries = data instanceof Map ? [...data] : Object.entries(data);
+  return Object.fromEntries(entries.map(([name, part]) => [name, asObjects(part)]));
 }

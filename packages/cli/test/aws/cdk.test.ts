@@ -4,9 +4,11 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { ZaeLimiter, type ZaeLimiterProps } from "@zae-limiter/aws/cdk.ts";
+import { ZaeLimiter, type ZaeLimiterProps, ZaeLimits } from "@zae-limiter/aws/cdk.ts";
 import type { CfnResource } from "@zae-limiter/aws/template/cfn.ts";
 import { stackTemplate } from "@zae-limiter/aws/template/template.ts";
+import { manifestFromProperties } from "@zae-limiter/limiter/manifest/cfn.ts";
+import { parseManifest } from "@zae-limiter/limiter/manifest/parse-manifest.ts";
 import { App, Stack } from "aws-cdk-lib";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { describeAws } from "./aws.ts";
@@ -101,10 +103,60 @@ describe("ZaeLimiter", () => {
   });
 });
 
+const LIMITS = {
+  namespace: "default",
+  resources: {
+    api: {
+      limits: ["req:10000/month@15 Europe/Berlin", "tok:9/session:5hour", "slots:20 concurrent"],
+    },
+    "007": {
+      limits: { rpm: { capacity: 9, schedule: [{ when: "mon-fri 9-18", scale: 0.5 }] } },
+    },
+  },
+};
+
+const resourcesOf = (app: App, stack: string) =>
+  Object.entries((app.synth().getStackByName(stack).template as Synthesized).Resources);
+
+async function shippedIn(build: string) {
+  const { href } = pathToFileURL(join(build, "aws", "cdk.js"));
+  return (await import(href)) as typeof import("@zae-limiter/aws/cdk.ts");
+}
+
+describe("ZaeLimits", () => {
+  test("quotas, sessions, windows and slots are in the resource that the stack of a name serves", () => {
+    const app = new App({ outdir: mkdtempSync(join(tmpdir(), "zae-limiter-cdk-")) });
+    const stack = new Stack(app, "Limits");
+    new ZaeLimits(stack, "Limits", { limiter: "my-app", limits: LIMITS, full: true });
+    const [[, made] = []] = resourcesOf(app, "Limits");
+    expect(made?.Type).toBe("Custom::ZaeLimiterLimits");
+    const { ServiceToken, ...properties } = made?.Properties ?? {};
+    expect(ServiceToken).toEqual({ "Fn::ImportValue": "my-app-ProvisionerArn" });
+    expect(properties).toMatchObject({ TableName: "my-app", FullApply: true });
+    expect(manifestFromProperties(properties)).toEqual(parseManifest(JSON.stringify(LIMITS)));
+    rmSync(app.outdir, { recursive: true });
+  });
+
+  test("wrong limits fail the synthesis, and so does a limiter that applies none", () => {
+    const stack = new Stack(new App(), "Limits");
+    const make = (id: string, limit: string) =>
+      new ZaeLimits(stack, id, {
+        limiter: "my-app",
+        limits: { namespace: "n", system: { limits: [limit] } },
+      });
+    expect(() => make("A", "req:5/month@31")).toThrow(
+      /system.limits.*not every month has a day 31/,
+    );
+    const bare = new ZaeLimiter(stack, "L", { name: "bare", ...PLAIN });
+    expect(() => new ZaeLimits(stack, "B", { limiter: bare, limits: LIMITS })).toThrow(
+      /no ProvisionerFunction with these options/,
+    );
+  });
+});
+
 await describeAws("ZaeLimiter as it is shipped", ({ build }) => {
   test("the shipped ZaeLimiter has the code of its Lambdas as assets", async () => {
-    const { href } = pathToFileURL(join(build, "aws", "cdk.js"));
-    const shipped = (await import(href)) as typeof import("@zae-limiter/aws/cdk.ts");
+    const shipped = await shippedIn(build);
     const outdir = mkdtempSync(join(tmpdir(), "zae-limiter-cdk-"));
     const said = vi.spyOn(console, "error");
     const written = vi.spyOn(process.stderr, "write");
@@ -130,5 +182,27 @@ await describeAws("ZaeLimiter as it is shipped", ({ build }) => {
     }
     expect(new Set(keys).size).toBe(2);
     rmSync(outdir, { recursive: true, force: true });
+  });
+
+  test("ZaeLimits refers to a limiter of the app, also from another stack, and is made after it", async () => {
+    const { ZaeLimiter, ZaeLimits } = await shippedIn(build);
+    const app = new App({ outdir: mkdtempSync(join(tmpdir(), "zae-limiter-cdk-")) });
+    const limiter = new ZaeLimiter(new Stack(app, "Backend"), "Limiter", { name: "my-app" });
+    const text = "namespace: default\nsystem: { limits: ['req:5/week@sunday Asia/Tokyo'] }";
+    const here = new ZaeLimits(Stack.of(limiter), "Here", { limiter, limits: text });
+    const away = new Stack(app, "Limits");
+    new ZaeLimits(away, "Away", { limiter, limits: text });
+    const own = resourcesOf(app, "Backend").find(([, { Type }]) => Type.startsWith("Custom::"));
+    expect(own?.[1].Properties).toMatchObject({
+      ServiceToken: { "Fn::GetAtt": [expect.stringMatching(/^LimiterProvisionerFunction/), "Arn"] },
+      TableName: "my-app",
+      System: { Limits: { req: { Quota: { Amount: 5, Every: "week", On: "sunday" } } } },
+    });
+    expect([own?.[1].DependsOn].flat().length).toBeGreaterThan(10);
+    expect(here.node.id).toBe("Here");
+    const [[, other] = []] = resourcesOf(app, "Limits");
+    expect(JSON.stringify(other?.Properties.ServiceToken)).toContain("Fn::ImportValue");
+    expect(away.dependencies.map(({ stackName }) => stackName)).toEqual(["Backend"]);
+    rmSync(app.outdir, { recursive: true });
   });
 });

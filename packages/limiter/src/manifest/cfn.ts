@@ -10,7 +10,7 @@ import { fullLevelData, type Manifest, manifestData } from "./manifest.ts";
 import { InvalidManifestError } from "./problem.ts";
 
 /** The type of the resource, and the name it gets in the template. */
-const CFN_RESOURCE_TYPE = "Custom::ZaeLimiterLimits";
+export const CFN_RESOURCE_TYPE = "Custom::ZaeLimiterLimits";
 const LOGICAL_ID = "TenantLimits";
 
 /** The name of each property in a manifest. */
@@ -25,6 +25,7 @@ const PROPERTY_NAMES: ReadonlyMap<string, string> = new Map([
   ["Capacity", "capacity"],
   ["RefillAmount", "refill_amount"],
   ["RefillPeriod", "refill_period"],
+  ["Concurrent", "concurrent"],
   ["Soft", "soft"],
   ["Alerts", "alerts"],
   ["ReplaceKind", "replace_kind"],
@@ -56,12 +57,8 @@ export function cfnTemplate(
   stackName: string,
   { full = false }: { readonly full?: boolean } = {},
 ): string {
-  const Properties = {
-    ServiceToken: { "Fn::ImportValue": `${stackName}-ProvisionerArn` },
-    TableName: stackName,
-    ...(full ? { FullApply: true } : {}),
-    ...(propertiesOf(manifestData(manifest, fullLevelData)) as object),
-  };
+  const ServiceToken = { "Fn::ImportValue": `${stackName}-ProvisionerArn` };
+  const Properties = { ServiceToken, ...cfnProperties(manifest, stackName, { full }) };
   return stringify(
     {
       AWSTemplateFormatVersion: "2010-09-09",
@@ -73,8 +70,21 @@ export function cfnTemplate(
   );
 }
 
+/** Returns the properties of such a resource, all but the `ServiceToken`; names are in maps. */
+export function cfnProperties(
+  manifest: Manifest,
+  tableName: string,
+  { full = false }: { readonly full?: boolean } = {},
+): Readonly<Record<string, unknown>> {
+  return {
+    TableName: tableName,
+    ...(full ? { FullApply: true } : {}),
+    ...(propertiesOf(manifestData(manifest, fullLevelData)) as object),
+  };
+}
+
 /**
- * Returns the manifest in the properties of such a resource. Properties about its place
+ * Reads the manifest in the properties of such a resource. Properties about its place
  * (`ServiceToken`, `ServiceTimeout`, `TableName`, `NamespaceId`) and `FullApply` are no part of it.
  * Throws `InvalidManifestError`.
  */
@@ -99,7 +109,7 @@ const NUMBERS = new Set([
   "ResetAfterSeconds",
   "RefillPeriodSeconds",
 ]);
-const FLAGS = new Set(["ReplaceKind", "Soft", "Disabled", "Cascade"]);
+const FLAGS = new Set(["ReplaceKind", "Soft", "Disabled", "Cascade", "Concurrent"]);
 
 function renamed(value: unknown, kind: "fields" | "names"): unknown {
   if (Array.isArray(value)) return value.map((part) => renamed(part, kind));

@@ -338,11 +338,14 @@ function ownField(value: Record<string, unknown>, name: string): unknown {
   return Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
-/** Hints for the two most common mistakes: an empty section, and a limit that is a number. */
+/** Hints for the most common mistakes: an empty section, a limit that is a number or a text. */
 function hintFor(value: unknown, path: ProblemPath): string {
   if (value === null && path.length === 1 && path[0] !== "system") return "; write {} for none";
   if (typeof value === "number" && path.at(-2) === "limits") {
     return `; write { capacity: ${value} }`;
+  }
+  if (typeof value === "string" && path.at(-2) === "limits") {
+    return `; limits as texts are a list: limits: ['${path.at(-1)}:${value}']`;
   }
   return "";
 }

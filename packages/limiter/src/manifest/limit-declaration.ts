@@ -46,7 +46,8 @@ function declaredReset(fields: Readonly<Record<string, unknown>>): DeclaredReset
   if (given === undefined) return undefined;
   if (second !== undefined) refuse(second, fields[second], `it has ${given} already`);
   for (const name of ["refill_period", "burst", "schedule"]) {
-    if (fields[name] !== undefined) refuse(name, fields[name], `a limit with ${given} has none`);
+    if (fields[name] !== undefined)
+      refuse(name, fields[name], `a limit with ${given} has no ${name}`);
   }
   // The Python library writes 0, and nothing else means anything.
   if (fields.refill_amount !== undefined && fields.refill_amount !== 0) {
@@ -59,7 +60,7 @@ function declaredReset(fields: Readonly<Record<string, unknown>>): DeclaredReset
   if (given === "quota") return quotaOf(fields.quota, capacity);
   const value = fields[given];
   if (given === "concurrent") {
-    if (value !== true) refuse(given, value, `expected true, got ${show(value)}`);
+    if (value !== true) refuse(given, value, `concurrent is true or absent, got ${show(value)}`);
     return { capacity };
   }
   if (given === "reset_schedule") return { capacity, rule: scheduleOf(value) };

@@ -71,12 +71,13 @@ const properties = (more: object = {}) => ({
 });
 
 describe("Custom::ZaeLimiterLimits", () => {
-  test("Custom::ZaeLimiterLimits keeps quotas, sessions and windows", async () => {
+  test("Custom::ZaeLimiterLimits keeps quotas, sessions, windows and slots", async () => {
     const Schedule = [{ When: "mon-fri 9-18", Tz: "Europe/Berlin", Scale: "0.5" }];
     const Limits = {
       req: { Quota: { Amount: "10000", Every: "month", TimeZone: "Europe/Berlin" } },
       rpm: { Capacity: "500", Schedule },
       ses: { Capacity: "9", SessionSeconds: "18000" },
+      slots: { Capacity: "20", Concurrent: "true" },
     };
     const created = await cloudFormation.send(handlerOver(), {
       type: "Create",
@@ -88,6 +89,7 @@ describe("Custom::ZaeLimiterLimits", () => {
       "req:10000/month Europe/Berlin",
       "rpm:500/min",
       "ses:9/session:5hour",
+      "slots:20 concurrent",
     ]);
     expect(limits[1]?.toJSON().schedule).toEqual([
       { cron: "* 9-17 * * 1-5", tz: "Europe/Berlin", scale: 0.5 },

@@ -1,5 +1,6 @@
 /** Limits in the words of CloudFormation, there and back. */
 
+import { readFileSync } from "node:fs";
 import { cfnTemplate, manifestFromProperties } from "@zae-limiter/limiter/manifest/cfn.ts";
 import { parseManifest } from "@zae-limiter/limiter/manifest/parse-manifest.ts";
 import { InvalidManifestError } from "@zae-limiter/limiter/manifest/problem.ts";
@@ -19,6 +20,22 @@ system: { on_unavailable: allow, limits: { rpm: { capacity: 1000, refill_amount:
 resources: { Limits: { limits: { Capacity: { capacity: 3, burst: 5 } } } }
 entities: { u: { resources: { _default_: { limits: { rpm: { capacity: 7 } } } } } }
 `);
+
+const SCHEMA = new URL("../../../../../schema/limits.schema.json", import.meta.url);
+
+function upperCase(text: string): string {
+  return text.replace("_", "").toUpperCase();
+}
+
+/** Returns what is wrong with the properties. */
+function problemsOf(properties: Record<string, unknown>): string {
+  try {
+    manifestFromProperties(properties);
+  } catch (error) {
+    return (error as Error).message;
+  }
+  return "";
+}
 
 function propertiesOf(text: string): Record<string, unknown> {
   return (parse(text) as Template).Resources.TenantLimits.Properties;
@@ -72,6 +89,36 @@ resources:
     ),
   ) as Record<string, unknown>;
   expect(manifestFromProperties(asText)).toEqual(manifest);
+});
+
+test("slots go there and come back, also with every value as text", () => {
+  const manifest = parseManifest("{ namespace: n, system: { limits: ['p:20 concurrent soft'] } }");
+  const properties = propertiesOf(cfnTemplate(manifest, "my-app"));
+  expect(properties.System).toEqual({
+    Limits: { p: { Capacity: 20, Concurrent: true, Soft: true } },
+  });
+  expect(manifestFromProperties(properties)).toEqual(manifest);
+  const p = { Capacity: "20", Concurrent: "true", Soft: "true" };
+  expect(manifestFromProperties({ Namespace: "n", System: { Limits: { p } } })).toEqual(manifest);
+});
+
+test("every field of a limits file has a name in a template", () => {
+  const schema = JSON.parse(readFileSync(SCHEMA, "utf8")) as unknown;
+  const fields = new Set<string>();
+  JSON.stringify(schema, (key, value: unknown) => {
+    if (key === "properties") for (const field of Object.keys(value as object)) fields.add(field);
+    return value;
+  });
+  // Older files have it in place of the capacity; a template gets the capacity.
+  fields.delete("burst");
+  expect(fields.size).toBeGreaterThan(25);
+  const words = [...fields].map((field) => field.replaceAll(/(?:^|_)[a-z]/g, upperCase));
+  for (const word of words) {
+    const limit = { Capacity: 1, [word]: {} };
+    const properties = { Namespace: "n", [word]: {}, System: { [word]: {}, Limits: { a: limit } } };
+    const refused = problemsOf({ ...properties, Entities: { u: { [word]: {} } } });
+    expect(refused, word).not.toMatch(new RegExp(`there is no "${word}" here`));
+  }
 });
 
 test("resets in the words of the Python library are quotas and sessions", () => {

@@ -233,6 +233,31 @@ describe("a manifest that is refused", () => {
     ]);
   });
 
+  test.each([
+    ["burst: 3", "a limit with concurrent has no burst"],
+    ["refill_period: 3", "a limit with concurrent has no refill_period"],
+    ["schedule: [{ when: 9-18, scale: 2 }]", "a limit with concurrent has no schedule"],
+    ["alerts: [80]", "only quotas and sessions have alerts"],
+    ["quota: { amount: 5, every: day }", "it has quota already"],
+  ])("slots with %s are refused, and the problem names it", (field, problem) => {
+    const text = `namespace: n\nsystem: { limits: { p: { capacity: 5, concurrent: true, ${field} } } }\n`;
+    expect(problemsOf(text)).toEqual([expect.stringContaining(problem)]);
+  });
+
+  test("slots are declared by true, and the problem says so", () => {
+    const text = "namespace: n\nsystem: { limits: { p: { capacity: 5, concurrent: yes } } }\n";
+    expect(problemsOf(text)).toEqual([
+      expect.stringContaining('concurrent is true or absent, got "yes"'),
+    ]);
+  });
+
+  test("a text in place of the fields of a limit is refused with the list that takes it", () => {
+    expect(problemsOf("namespace: n\nsystem: { limits: { req: 5/month UTC } }\n")).toEqual([
+      '2:26 system.limits.req: expected a mapping, got "5/month UTC"; ' +
+        "limits as texts are a list: limits: ['req:5/month UTC']",
+    ]);
+  });
+
   test("a problem in a part from an anchor is shown at the alias", () => {
     const text = lines(
       "namespace: n",
