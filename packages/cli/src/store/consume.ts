@@ -3,7 +3,8 @@
 import type { AcquireRequest } from "@zae-limiter/limiter/acquire/acquire-request.ts";
 import type { Decision, Refusal } from "@zae-limiter/limiter/acquire/decision.ts";
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
-import type { LimitStatus } from "@zae-limiter/limiter/domain/limit-status.ts";
+import { type LimitStatus, resetZone } from "@zae-limiter/limiter/domain/limit-status.ts";
+import { localText } from "@zae-limiter/limiter/domain/zone.ts";
 import { type Call, type OptionSpec, UsageError } from "../frame/command.ts";
 import { type Amount, readAmount } from "../terminal/amounts.ts";
 import { shownName } from "../terminal/bars.ts";
@@ -104,7 +105,16 @@ export function refused({ violations, retryAfterSeconds, statuses }: Refusal): R
     .join("; ");
   const about = violations.some(({ estimated }) => estimated === true) ? "about " : "";
   const advice = Number.isFinite(retryAfterSeconds)
-    ? `try again in ${about}${duration(retryAfterSeconds)}`
+    ? `try again in ${about}${duration(retryAfterSeconds)}${resetText(violations)}`
     : "that is more than the limit can ever hold";
   return { line: `${missing}; ${advice}`, retryAfterSeconds, statuses };
+}
+
+/** Returns when the limit that takes the longest resets, by the clock of its zone. */
+function resetText(violations: readonly LimitStatus[]): string {
+  const [longest] = violations.toSorted(
+    (one, other) => other.retryAfterSeconds - one.retryAfterSeconds,
+  );
+  if (longest?.resetsAtMs === undefined) return "";
+  return ` (resets ${localText(resetZone(longest), longest.resetsAtMs)})`;
 }

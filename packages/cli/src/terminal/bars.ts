@@ -1,8 +1,9 @@
 /** Draws what is left of limits as bars. */
 
 import { defined } from "@zae-limiter/limiter/base/defined.ts";
-import type { LimitStatus } from "@zae-limiter/limiter/domain/limit-status.ts";
+import { type LimitStatus, resetZone } from "@zae-limiter/limiter/domain/limit-status.ts";
 import { TOTAL } from "@zae-limiter/limiter/domain/names.ts";
+import { localIso } from "@zae-limiter/limiter/domain/zone.ts";
 import type { Shape } from "../frame/command.ts";
 import { rateText } from "./limit-text.ts";
 import { duration, shownAmount } from "./numbers.ts";
@@ -31,13 +32,16 @@ export const STATUS_SHAPE: Shape = {
   full_in_seconds: "number",
   kind: "text",
   "estimated?": "boolean",
+  "period_start_ms?": "number",
   "resets_at_ms?": "number",
+  "resets_at?": "text",
   "used?": "number",
 };
 
 export function statusJson(status: LimitStatus) {
   const { entityId, resource, limitName, limit, available, fullAfterSeconds } = status;
-  const { estimated } = status;
+  const { estimated, periodStartMs, resetsAtMs, used } = status;
+  const resetsAt = resetsAtMs === undefined ? undefined : localIso(resetZone(status), resetsAtMs);
   return {
     entity_id: entityId,
     resource,
@@ -48,7 +52,13 @@ export function statusJson(status: LimitStatus) {
     available,
     full_in_seconds: fullAfterSeconds,
     kind: status.kind,
-    ...defined({ estimated, resets_at_ms: status.resetsAtMs, used: status.used }),
+    ...defined({
+      estimated,
+      period_start_ms: periodStartMs,
+      resets_at_ms: resetsAtMs,
+      resets_at: resetsAt,
+      used,
+    }),
   };
 }
 

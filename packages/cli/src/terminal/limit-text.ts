@@ -1,14 +1,11 @@
 /** Limits as people read them: `tpm: 10,000/min (burst: 15,000)`. */
 
-import type { RateWindow } from "@zae-limiter/limiter/core/rate-schedule.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import { parseLimit } from "@zae-limiter/limiter/domain/limit-language.ts";
 import { periodDisagreement } from "@zae-limiter/limiter/domain/limit-period.ts";
-import { printRule, resetText } from "@zae-limiter/limiter/domain/quota-text.ts";
+import { limitWords, printRule } from "@zae-limiter/limiter/domain/quota-text.ts";
 import { type OptionSpec, type Shape, UsageError } from "../frame/command.ts";
 import { shownAmount, withThousands } from "./numbers.ts";
-
-const DAY_SECONDS = 86_400;
 
 /** `-l`, as all commands have it that store limits. */
 export const LIMITS_OPTION: OptionSpec = {
@@ -73,7 +70,7 @@ export function nameWarnings(limits: readonly Limit[]): string[] {
   return limits.flatMap((limit) => periodDisagreement(limit) ?? []);
 }
 
-/** Returns a limit as a line, with the word on how it comes back where a day could mean both. */
+/** Returns a limit as a line, with how it comes back where a text could mean both. */
 export function limitText(limit: Limit): string {
   const burst =
     limit.kind !== "rate" || limit.capacity === limit.refillAmount
@@ -81,34 +78,9 @@ export function limitText(limit: Limit): string {
       : ` (burst: ${shownAmount(limit.name, limit.capacity)})`;
   const soft = limit.soft ? ", soft" : "";
   const alerts = limit.alerts.length === 0 ? "" : `, alerts at ${limit.alerts.join(", ")} %`;
-  const words = `${windowText(limit)}${soft}${alerts}`;
-  return `${limit.name}: ${rateText(limit)}${burst}${returnText(limit)}${words}`;
-}
-
-function returnText({ rule, refillPeriodSeconds }: Limit): string {
-  if (rule !== undefined) return `, ${resetText(rule)}`;
-  return refillPeriodSeconds >= DAY_SECONDS ? ", refills evenly" : "";
-}
-
-/** Returns the windows of a limit, which its text has not. */
-function windowText({ schedule }: Limit): string {
-  if (schedule === undefined) return "";
-  const windows = schedule.windows.map((window) => `${numbersText(window)} in ${window.cron}`);
-  return `, by the clock of ${schedule.timeZone} ${windows.join(" and ")}`;
-}
-
-/** Returns `x 0.5`, or the numbers that a window has instead of those of its limit. */
-function numbersText(window: RateWindow): string {
-  const { scaleMilli, capacity, refillAmount, refillPeriodSeconds } = window;
-  if (scaleMilli !== undefined) return `x ${scaleMilli / 1000}`;
-  const numbers = [
-    ["capacity", capacity],
-    ["refill", refillAmount],
-    ["period", refillPeriodSeconds],
-  ] as const;
-  return numbers
-    .flatMap(([name, value]) => (value === undefined ? [] : [`${name} ${withThousands(value)}`]))
-    .join(" ");
+  const words = limitWords(limit);
+  const more = `${words === "" ? "" : `, ${words}`}${soft}${alerts}`;
+  return `${limit.name}: ${rateText(limit)}${burst}${more}`;
 }
 
 /** Returns `10,000/min`, `10,000/month Europe/Berlin` or `20 concurrent`. */

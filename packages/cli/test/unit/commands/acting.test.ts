@@ -115,6 +115,24 @@ describe("acquire", () => {
     expect(await left()).toEqual({ "key-1 rpm": 10, "key-1 tpm": 100, "acme tpm": 4100 });
   });
 
+  test("a spent quota is refused with the instant at which it resets", async () => {
+    const { run, json } = await project();
+    const limits = ["-l", "rpm:10", "-l", "tpm:5/month Europe/Berlin", "--replace-kind"];
+    await run("resource", "set-limits", "api", ...limits);
+    await run("acquire", "new-1", "api", "-c", "tpm=5");
+    const { code, out } = await run("acquire", "new-1", "api", "-c", "tpm=1");
+    expect(code).toBe(3);
+    expect(out).toMatch(
+      /^Refused: new-1 needs 1 tpm, has 0; try again in .* \(resets [0-9-]+-01 00:00 Europe\/Berlin\)\n$/,
+    );
+    const peeked = await json("peek", "new-1", "api");
+    const limit = (peeked as { limits: Record<string, unknown>[] }).limits[1] ?? {};
+    const { resets_at: resetsAt, resets_at_ms: resetsAtMs, period_start_ms: startMs } = limit;
+    expect(resetsAt).toMatch(/-01T00:00:00\+0[12]:00$/);
+    expect(Date.parse(String(resetsAt))).toBe(resetsAtMs);
+    expect(Number(startMs)).toBeLessThan(Number(resetsAtMs) - 27 * 86_400_000);
+  });
+
   test("acquire waits as long as it may", async () => {
     const { run, pass } = await project();
     await run("acquire", "key-1", "gpt-4", "-c", "tpm=1000");

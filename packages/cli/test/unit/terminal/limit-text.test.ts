@@ -26,6 +26,15 @@ test.each([
   expect(limitText(Limit.parse(text))).toBe(expected);
 });
 
+test("what a quota carries is said, so that a change of it is seen", () => {
+  const text = (name: string, options: object) =>
+    limitText(Limit.quota(name, 5, { every: "day", ...options })).split("00:00")[1];
+  expect(text("x", { carry: "debt" })).toBe(", carries a debt");
+  expect(text("x", { carry: "rest", carryMax: 5000 })).toBe(", carries what is left up to 5,000");
+  const both = { carry: "both", carryMax: 2_000_000 };
+  expect(text("usd", both)).toBe(", carries a debt, and what is left up to $2.00");
+});
+
 test("a limit with windows says which numbers it has in each", () => {
   const zone = { timeZone: "Europe/Berlin" };
   const limit = Limit.parse("rpm:100 soft").withSchedule([
