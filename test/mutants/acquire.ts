@@ -38,9 +38,9 @@ export const ACQUIRE: readonly Mutant[] = [
   {
     name: "total-not-corrected",
     breaks: "A lease that is settled leaves the total as it was.",
-    file: "packages/limiter/src/acquire/lease/lease-part.ts",
-    from: "for (const holdings of byBucket(this.#holdings())) {\n      for (const [name, delta] of deltas)",
-    to: "for (const holdings of byBucket(this.#holdings().slice(0, 1))) {\n      for (const [name, delta] of deltas)",
+    file: "packages/limiter/src/acquire/lease/lease-holdings.ts",
+    from: "for (const holdings of byBucket(this.of(part))) {\n      for (const [name, delta] of deltas)",
+    to: "for (const holdings of byBucket(this.of(part).slice(0, 1))) {\n      for (const [name, delta] of deltas)",
     caughtBy: ["packages/limiter/test/contract/limiter/contract.test.ts"],
   },
   {

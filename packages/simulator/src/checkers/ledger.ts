@@ -377,6 +377,8 @@ function chargeTo(share: Share, limitName: string, landing: BucketLanding): void
     throw new Violation("over-admission", `"${limitName}" of ${after.id}`, detail);
   }
   const isBefore = share.isBoundaryBetween(after.epochMs, share.atMs);
+  if (isBefore && after.epochMs < before.epochMs) {
+    share.pullBack(after.epochMs, PARTS_GIVEN_UP);
+  }
   share.take(charged, plannedMs, isBefore);
-  if (isBefore && after.epochMs < before.epochMs) share.giveUp(PARTS_GIVEN_UP);
 }

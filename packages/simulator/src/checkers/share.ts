@@ -73,7 +73,7 @@ export class Share {
   /** Numerators over the period of the rate. */
   highest: bigint;
   lowest: bigint;
-  /** Milli-tokens that were taken of a time which counts by another rate now. */
+  /** Milli-tokens that a debt may be deeper by: of a time which counts by other numbers now. */
   #recounted = 0n;
   /** Its parameters have changed, and what is stored was rounded then. */
   #rounded = false;
@@ -140,9 +140,15 @@ export class Share {
     this.lowest = smaller(this.#full, this.lowest);
   }
 
-  /** Lets some milli-tokens be missing. */
-  giveUp(milli: bigint): void {
-    this.lowest -= milli * this.rate.period;
+  /**
+   * Lets be missing what a base time that is pulled back over a boundary gives up: what is beyond
+   * the numbers before it, in a bucket that began full inside of a window, and some milli-tokens.
+   */
+  pullBack(epochMs: number, milli: bigint): void {
+    const most = Share.full(this.#flow, epochMs);
+    most.refill(this.atMs);
+    this.lowest = smaller(this.lowest, most.highest) - milli * this.rate.period;
+    this.#recounted += milli;
   }
 
   /** Returns the most that there is if the bucket was cut at the last boundary. */
@@ -254,8 +260,8 @@ export class Share {
   /** Whether the stored balance is deeper in debt than it may be. */
   owes(stored: StoredLevel, debt: bigint): boolean {
     const level = this.#levelOf(stored);
-    if (!this.#rounded) return level < -debt * this.rate.period;
-    return level <= -(debt + this.#recounted + 1n) * this.rate.period;
+    const most = (debt + this.#recounted) * this.rate.period;
+    return this.#rounded ? level <= -(most + this.rate.period) : level < -most;
   }
 
   /** Formats the stored balance at the time of the ideal one. */

@@ -102,10 +102,13 @@ export class CallJudge {
     }
     // The parameters of a bucket follow those of a call, for other calls too.
     if (this.#call.limits !== undefined) return "refused";
-    // What free slots there were depends on which processes are known to be dead.
     const judged = violations.filter(({ kind }) => kind !== "concurrency");
-    if (judged.length === 0) return "refused for slots";
     for (const status of judged) this.#judgeLimit(status);
+    // One limit with too little makes a refusal right, and slots are not judged: what is free of
+    // them depends on which processes are known to be dead. Where a refusal names slots, a rate may
+    // be named for less, such as a write of this process that may or may not have arrived: the
+    // slots refuse the call, and the other limits are named as they were last known.
+    if (judged.length < violations.length) return "refused for slots";
     const named = judged.map(({ entityId, resource, limitName, requested, limit }) => {
       const [amountMilli, capacityMilli] = [requested * 1000, limit.capacity * 1000];
       return { bucket: `${entityId} ${resource}`, limitName, amountMilli, capacityMilli };

@@ -45,10 +45,29 @@ export function slots(drawn: Parameters, random: Random): Partial<Parameters> {
     writeUnitsPerSecond: 1000,
     deletions: false,
     reshards: random() < 0.3,
-    judgesRefusals: false,
     faults: {
       ...mildFaults(faults),
       ...(isLossy ? { lostResponses, lostRequests, lateRequests } : {}),
     },
+    ...(random() < 0.3 ? comingBack(minutes, random) : {}),
+  };
+}
+
+/**
+ * Draws processes that are cut off until their slots are given to other calls, and that come back
+ * while calls of them still go on: such a call then ends while younger calls hold slots.
+ */
+function comingBack(minutes: number, random: Random): Partial<Parameters> {
+  return {
+    minutes: Math.max(minutes, 1),
+    processes: pick(random, [2, 3]),
+    entities: 1,
+    family: "none",
+    limits: ["a:1000/sec"],
+    slots: [`s:${pick(random, [3, 5, 8])} concurrent`],
+    callsPerSecond: pick(random, [2, 5]),
+    thinkMs: 25_000,
+    crashesPerMinute: 0,
+    cutsPerMinute: 10,
   };
 }

@@ -8,6 +8,8 @@ import { around, sharded } from "./quota-worlds.ts";
 
 const HOUR_MS = 3_600_000;
 const HOURS_A_DAY = 24;
+/** Two clocks may differ by twice as much. */
+const FAR_MS = 2500;
 const PERIODS = ["7sec", "min", "hour"];
 
 /**
@@ -29,8 +31,11 @@ export function windows(drawn: Parameters, random: Random): Partial<Parameters> 
   const scheduled = limits.filter(
     (limit, at) => !limit.includes("cron") && (at === 0 || random() < 0.6),
   );
+  const bursts = around(drawn, random);
   return {
-    ...around(drawn, random),
+    ...bursts,
+    // A base time that is pulled back over a boundary needs clocks that are far apart.
+    skewMs: (bursts.skewMs ?? 0) > 0 ? FAR_MS : 0,
     ...(resharded ? sharded(drawn, random) : {}),
     limits,
     windows: Object.fromEntries(

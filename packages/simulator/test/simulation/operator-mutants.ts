@@ -172,10 +172,10 @@ const TOTALS: readonly Mutant[] = [
     breaks: "Corrections of a lease leave the total as it was.",
     changes: [
       {
-        file: "packages/limiter/src/acquire/lease/lease-part.ts",
+        file: "packages/limiter/src/acquire/lease/lease-holdings.ts",
         from: "for (const [name, delta] of deltas) addPending(holdings, name, delta * 1000);",
         to: `for (const [name, delta] of deltas) {
-        if (holdings[0]?.resource !== TOTAL) addPending(holdings, name, delta * 1000);
+        if (holdings[0]?.resource !== "@all") addPending(holdings, name, delta * 1000);
       }`,
       },
     ],

@@ -159,6 +159,6 @@ export const QUOTA_MUTANTS: readonly Mutant[] = [
       },
     ],
     world: "windows",
-    caughtBy: ["over-admission"],
+    caughtBy: ["over-admission", "conservation"],
   },
 ];

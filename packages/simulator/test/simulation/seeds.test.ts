@@ -57,6 +57,11 @@ const FORMER_FAULTS: readonly [number, WorldName, string, number?][] = [
   [3, "windows", "a boundary that clocks which are seconds apart were granted twice", 0.25],
   [30_115, "slots", "a call that waited for its turn beyond its time"],
   [30_038, "slots", "a refusal by the time of a plan that waited for its turn"],
+  [78_000_087, "slots", "a wait for a slot and for tokens that slept beyond its time"],
+  [78_000_583, "slots", "a transaction that was refused and came late"],
+  [78_000_086, "windows", "a checker that did not know what a late clock gives up at a boundary"],
+  [92_000_978, "windows", "a checker that let no debt be deeper by what a late clock gives up"],
+  [61_000_411, "windows", "a bucket that was idle over a small window and was not cut by it"],
 ];
 
 /** Draws the parameters of a seed, and makes the run short. */

@@ -1,9 +1,16 @@
 /** The checkers of slots, shown writes and grants that are right and some that are wrong. */
 
+import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
 import type { Item } from "@zae-limiter/limiter/storage/item.ts";
 import { SlotBooks } from "@zae-limiter/simulator/checkers/slots/slot-books.ts";
 import { SlotGrants } from "@zae-limiter/simulator/checkers/slots/slot-grants.ts";
+import { CallDrawer } from "@zae-limiter/simulator/simulation/call-drawer.ts";
+import { CallJudge } from "@zae-limiter/simulator/simulation/call-judge.ts";
+import { World } from "@zae-limiter/simulator/simulation/world.ts";
+import { drawWorld } from "@zae-limiter/simulator/simulation/worlds.ts";
+import { seededRandom } from "@zae-limiter/testing/seeded-random.ts";
 import type { Landing, TableCall } from "@zae-limiter/testing/table/call.ts";
+import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
 import { beforeEach, describe, expect, test } from "vitest";
 
 const START_MS = 1_800_000_000_000;
@@ -147,5 +154,25 @@ describe("the grants of slots", () => {
     grants.take(grantOf(2, 3), 3);
     grants.give(lost);
     expect(() => grants.take(grantOf(1), 3)).toThrow(/3 by process 2, 1 by process 1/);
+  });
+});
+
+describe("a refusal that names slots", () => {
+  test("a refusal is judged by the rates it names, unless it names slots too", async () => {
+    const time = new VirtualTime();
+    const table = { seed: 1, faults: {}, latency: { medianMs: 1 } };
+    const world = new World({ time, table, keepsLog: false, skewMs: 0, judgesRefusals: true });
+    const process = world.table.process();
+    const limiter = await time.until(process.open());
+    const limits = [Limit.parse("a:7/min"), Limit.parse("s:1 concurrent")];
+    await time.until(limiter.repository.limits.setResource("api", limits));
+    const consume = { a: 1, s: 1 };
+    const request = { entityId: "e0", resource: "api", consume };
+    const { statuses } = await time.until(limiter.acquire(request));
+    const call = new CallDrawer(drawWorld("slots", 1, 1), seededRandom(1, "calls")).draw();
+    const caller = { id: process.id, limiter, timer: process.timer, timeoutMs: 800 };
+    const judge = new CallJudge(world, caller, call);
+    expect(() => judge.refusal(statuses.slice(0, 1))).toThrow(/"a" of e0 api had at least/);
+    expect(judge.refusal(statuses)).toBe("refused for slots");
   });
 });

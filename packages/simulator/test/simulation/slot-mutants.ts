@@ -33,7 +33,9 @@ export const SLOT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "release-of-anothers-slot",
-    breaks: "A lease whose slots were reclaimed gives back slots of other leases of its process.",
+    breaks:
+      "A lease whose slots were reclaimed gives back slots of other leases of its process: others " +
+      "take them too early, or their own leases find too few to give back.",
     changes: [
       {
         file: `${SLOTS}/own-slots.ts`,
@@ -45,7 +47,7 @@ export const SLOT_MUTANTS: readonly Mutant[] = [
       },
     ],
     world: "slots",
-    caughtBy: ["over-admission"],
+    caughtBy: ["over-admission", "conservation"],
   },
   {
     name: "reclaim-of-a-live-holder",

@@ -1,10 +1,10 @@
-/** Tests of the simulator: every mutant is caught within a hundred seeds. */
+/** Tests of the simulator: every mutant is caught within fifty seeds. */
 
 import { describe, expect, test } from "vitest";
 import { bundledWith } from "../simulation/bundle.ts";
 import { MUTANTS } from "../simulation/mutants.ts";
 
-const SEEDS = 100;
+const SEEDS = 50;
 
 describe("the simulator catches a library that is broken on purpose", () => {
   for (const { name, changes, world, caughtBy } of MUTANTS) {
