@@ -21,8 +21,8 @@ describe("twenty slots of eight processes", () => {
     files += 1;
     return `sqlite:${join(folder, `limits-${files}.db`)}`;
   };
-  // `npm run soak:slots` makes ten thousand calls, with two seconds. Here other tests need the cores,
-  // too: a process that gets none for most of the expiry loses its slots, as it should.
+  // `npm run soak:slots` makes ten thousand calls, with two seconds. Here other tests need the
+  // cores, too: a process that gets none for most of the expiry loses its slots, as it should.
   seatTests(address, { calls: 1000, disturbedCalls: 1000, expirySeconds: 6 });
 });
 
