@@ -113,7 +113,7 @@ test("limits are described where their text could mean both, or says less", () =
       "rpd:5/day": "refills evenly",
       "req:5/day UTC": "resets at 00:00",
       "c:5/month UTC": "resets on day 1 of the month at 00:00, carries a debt",
-      "w:5/min": "by the clock of UTC x 2 in * * * * 6",
+      "w:5/min": "by the clock of UTC x 2 in sat",
     },
   });
   expect(limitTexts([Limit.parse("rpm:5")])).toEqual({ limits: ["rpm:5/min"] });

@@ -8,14 +8,19 @@ interface UsedPeriod {
   readonly endMs: number;
 }
 
+/** The first calls of a period say little about its pace: this part of the time or of the amount. */
+const TOO_EARLY = 0.1;
+
 /**
  * Returns when nothing is left, in epoch milliseconds, if as much is used in the rest of the period
- * as until now; `undefined` where it ends before that.
+ * as until now; `undefined` where it ends before that, or where it has hardly begun.
  */
 export function emptyAtMs(period: UsedPeriod, nowMs: number): number | undefined {
   const { available, used, startMs, endMs } = period;
   const elapsedMs = nowMs - startMs;
   if (used <= 0 || elapsedMs <= 0) return undefined;
+  const isEarly = elapsedMs < TOO_EARLY * (endMs - startMs);
+  if (isEarly && used < TOO_EARLY * (used + available)) return undefined;
   const emptyMs = nowMs + (Math.max(0, available) / used) * elapsedMs;
   return emptyMs < endMs ? Math.floor(emptyMs) : undefined;
 }

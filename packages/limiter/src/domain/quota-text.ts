@@ -11,6 +11,7 @@ import { ValidationError } from "./errors/errors.ts";
 import type { Limit } from "./limit.ts";
 import { printPeriod, readPeriod } from "./limit-period.ts";
 import { type QuotaOptions, type QuotaUnit, quotaRule, wordsOf } from "./quota.ts";
+import { whenText } from "./schedule.ts";
 
 const DAY_SECONDS = 86_400;
 const CALENDAR =
@@ -126,8 +127,16 @@ function carryText({ name, rule }: Limit): string {
 /** Returns the windows of a limit. */
 function windowsText({ schedule }: Limit): string {
   if (schedule === undefined) return "";
-  const windows = schedule.windows.map((window) => `${numbersText(window)} in ${window.cron}`);
-  return `by the clock of ${schedule.timeZone} ${windows.join(" and ")}`;
+  // The first window that is open applies: only neighbours with equal numbers go together.
+  const windows: { numbers: string; when: string[] }[] = [];
+  for (const window of schedule.windows) {
+    const numbers = numbersText(window);
+    const last = windows.at(-1);
+    if (last?.numbers === numbers) last.when.push(whenText(window.cron));
+    else windows.push({ numbers, when: [whenText(window.cron)] });
+  }
+  const texts = windows.map(({ numbers, when }) => `${numbers} in ${when.join(" and ")}`);
+  return `by the clock of ${schedule.timeZone} ${texts.join(", ")}`;
 }
 
 /** Returns `x 0.5`, or the numbers that a window has instead of those of its limit. */

@@ -46,6 +46,8 @@ export interface GivenWindow extends WindowNumbers {
 }
 
 const WINDOWS_MAX = 100;
+/** An expression with more ranges of hours is shorter than its words. */
+const RANGES_MAX = 4;
 const SCALE_MAX = 1_000_000;
 const PERIOD_SECONDS_MAX = 1_000_000_000;
 const JSON_FIELDS = [
@@ -231,6 +233,40 @@ export function cronsOf(when: unknown): readonly string[] {
     .split(",")
     .flatMap((range) => minutesOf(when, range))
     .map((fields) => `${fields} * * ${weekdays}`);
+}
+
+/** Returns when an expression matches, in words that `cronsOf` reads; `cron(…)` without any. */
+export function whenText(cron: string): string {
+  const read = readCron(cron);
+  const isWeekly = "edges" in read && read.days.size === 31 && read.months.size === 12;
+  if (!isWeekly || read.edges.length > RANGES_MAX) return `cron(${cron})`;
+  const { edges, ends, weekdays } = read;
+  const ranges = edges.map((edge, at) => `${timeText(edge)}-${timeText(ends[at] as number)}`);
+  const times = ranges.join(",");
+  if (weekdays.size === 7) return times;
+  return times === "0-24" ? daysText(weekdays) : `${daysText(weekdays)} ${times}`;
+}
+
+/** Returns weekdays from Monday on, as ranges where three or more follow each other. */
+function daysText(weekdays: ReadonlySet<number>): string {
+  const week = [...DAYS.keys()].map((at) => (at + 1) % 7);
+  const parts: string[][] = [];
+  for (const [at, day] of week.entries()) {
+    if (!weekdays.has(day)) continue;
+    const name = DAYS[day] as string;
+    if (at > 0 && weekdays.has(week[at - 1] as number)) parts.at(-1)?.push(name);
+    else parts.push([name]);
+  }
+  return parts
+    .map((part) => (part.length > 2 ? `${part[0]}-${part.at(-1)}` : part.join(",")))
+    .join(",");
+}
+
+/** Returns minutes of the day as `9` or `8:30`. */
+function timeText(minutes: number): string {
+  const rest = minutes % 60;
+  const hour = Math.floor(minutes / 60);
+  return rest === 0 ? String(hour) : `${hour}:${String(rest).padStart(2, "0")}`;
 }
 
 function weekdaysOf(when: unknown, text: string): string {

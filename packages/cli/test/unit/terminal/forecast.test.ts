@@ -31,6 +31,15 @@ test("a budget that lasts until its reset, or that nothing was consumed of, has 
   expect(statusEmptyAtMs(spent(250), START)).toBeUndefined();
 });
 
+test("the first calls of a period are no pace, unless they use a tenth of it", () => {
+  const soon = START + 10_000;
+  expect(statusEmptyAtMs(spent(49), soon)).toBeUndefined();
+  expect(statusEmptyAtMs(spent(50), soon)).toBe(START + 100_000);
+  const fourthDay = START + 3 * 86_400_000;
+  expect(statusEmptyAtMs(spent(49), fourthDay - 1)).toBeUndefined();
+  expect(statusEmptyAtMs(spent(51), fourthDay)).toBeLessThan(END);
+});
+
 test("a budget that is spent shows that by its bar, and is no forecast", () => {
   expect(statusEmptyAtMs(spent(500), NOW)).toBe(NOW);
   expect(forecastLines([spent(500), spent(501)], NOW)).toEqual([]);

@@ -38,12 +38,13 @@ test("what a quota carries is said, so that a change of it is seen", () => {
 test("a limit with windows says which numbers it has in each", () => {
   const zone = { timeZone: "Europe/Berlin" };
   const limit = Limit.parse("rpm:100 soft").withSchedule([
-    { when: "9-18", scale: 0.5, ...zone },
+    { when: "9-12:30,14-18", scale: 0.5, ...zone },
     { when: "sat,sun", limit: "rpm:5000", ...zone },
+    { when: "cron(* 9 1 * *)", scale: 0.5, ...zone },
   ]);
   expect(limitText(limit)).toBe(
-    "rpm: 100/min, by the clock of Europe/Berlin x 0.5 in * 9-17 * * * " +
-      "and capacity 5,000 refill 5,000 period 60 in * * * * 6,7, soft",
+    "rpm: 100/min, by the clock of Europe/Berlin x 0.5 in 9-12 and 12-12:30 and 14-18, " +
+      "capacity 5,000 refill 5,000 period 60 in sat,sun, x 0.5 in cron(* 9 1 * *), soft",
   );
 });
 

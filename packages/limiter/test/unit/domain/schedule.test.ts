@@ -1,11 +1,14 @@
+import { type Cron, readCron } from "@zae-limiter/limiter/core/cron.ts";
 import { waitThrough } from "@zae-limiter/limiter/core/rate-schedule.ts";
+import { openAt } from "@zae-limiter/limiter/core/window-edges.ts";
 import { decodeWindows, encodeWindows } from "@zae-limiter/limiter/domain/compact-schedule.ts";
 import { ValidationError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import { Limit, type WindowOptions } from "@zae-limiter/limiter/domain/limit.ts";
-import { cronsOf } from "@zae-limiter/limiter/domain/schedule.ts";
+import { cronsOf, whenText } from "@zae-limiter/limiter/domain/schedule.ts";
 import { SCHEDULES } from "@zae-limiter/limiter/domain/schedules.ts";
 import { scheduleVectors } from "@zae-limiter/test-support/golden-items.ts";
 import { refusal } from "@zae-limiter/test-support/refusal.ts";
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
 const OFFICE = { when: "mon-fri 9-18", timeZone: "Europe/Berlin", scale: 0.5 };
@@ -41,6 +44,48 @@ describe("words of windows", () => {
     expect(refusal(() => cronsOf(when)).reason).toContain(reason);
   });
 });
+
+describe("words of expressions", () => {
+  test.each([
+    ["* 9-17 * * 1-5", "mon-fri 9-18"],
+    ["* * * * 6,7", "sat,sun"],
+    ["* * * * 1,3-5,7", "mon,wed-fri,sun"],
+    ["* 9-12,14-17 * * *", "9-13,14-18"],
+    ["30-59 8 * * 1", "mon 8:30-9"],
+    ["* * * * *", "0-24"],
+    ["* 9 1 * *", "cron(* 9 1 * *)"],
+    ["* 9 * 12 *", "cron(* 9 * 12 *)"],
+    ["*/15 * * * *", "cron(*/15 * * * *)"],
+  ])("the expression %s is the words %s", (cron, when) => {
+    expect(whenText(cron)).toBe(when);
+  });
+
+  test("words of an expression are open in the same minutes of the week", () => {
+    const minutes = fc.integer({ min: 0, max: 59 });
+    const hours = fc.integer({ min: 0, max: 23 });
+    const range = (one: number, two: number) => `${Math.min(one, two)}-${Math.max(one, two)}`;
+    const field = (numbers: fc.Arbitrary<number>) =>
+      fc.oneof(
+        fc.constant("*"),
+        fc.tuple(numbers, numbers).map(([one, two]) => range(one, two)),
+      );
+    const weekdays = fc.uniqueArray(fc.integer({ min: 1, max: 7 }), { minLength: 1 });
+    const crons = fc.tuple(field(minutes), field(hours), weekdays.map(String));
+    const property = fc.property(crons, fc.nat(7 * 1440 - 1), ([minute, hour, days], at) => {
+      const cron = `${minute} ${hour} * * ${days}`;
+      const isOpen = (texts: readonly string[]) =>
+        openAt({ crons: texts.map(readIn), offsetAt: () => 0 }, at * 60_000) >= 0;
+      expect(isOpen(cronsOf(whenText(cron)))).toBe(isOpen([cron]));
+    });
+    fc.assert(property, { numRuns: 500 });
+  });
+});
+
+function readIn(text: string): Cron {
+  const read = readCron(text);
+  if ("problem" in read) throw new Error(read.problem);
+  return read;
+}
 
 describe("a limit with windows", () => {
   test("the first window that is open applies, by the clock of the zone", () => {
