@@ -7,6 +7,7 @@ import type { ConsumeOptions, ConsumeResult } from "../bucket-consumer.ts";
 import { warmTerms } from "../embedded/warm-row.ts";
 import { Waiting } from "../gathering.ts";
 import { consumes, fits, gatesOf, type Leg, sameLink, takenOf } from "../leg.ts";
+import { countedOf } from "../slots/slot-amounts.ts";
 
 /** The amounts of one leg, in the order of its limits. */
 interface LegAmounts {
@@ -82,6 +83,12 @@ export function safePrefix(calls: readonly WaitingCall[]): readonly WaitingCall[
   return calls;
 }
 
+/** Returns the latest deadline of calls. */
+export function latestOf(calls: readonly WaitingCall[]): Deadline {
+  const [{ deadline }] = calls as [WaitingCall];
+  return calls.reduce((latest: Deadline, call) => latest.latest(call.deadline), deadline);
+}
+
 /** Returns the sum of what calls ask of one leg, in the order of the names of its limits. */
 export function amountsAt(calls: readonly WaitingCall[], at: number): LegAmounts {
   const { config } = (calls[0] as WaitingCall).legs[at] as Leg;
@@ -95,7 +102,8 @@ export function amountsAt(calls: readonly WaitingCall[], at: number): LegAmounts
       sums[place] = (sums[place] as number) + (amountsMilli[place] ?? 0);
     }
   }
-  const countedMilli = isSorted ? sums : order.map((place) => sums[place] as number);
+  const counted = countedOf(config, sums);
+  const countedMilli = isSorted ? counted : order.map((place) => counted[place] as number);
   const gates = gatesOf(config, sums);
   const gatesMilli = gates === sums ? countedMilli : order.map((place) => gates[place] as number);
   const isCounted = config.bypass === true;

@@ -3,7 +3,7 @@
  * that wait for the chain go together in the next one, as their sum.
  */
 
-import type { Clock, Deadline, Timer } from "../../base/time.ts";
+import type { Clock, Timer } from "../../base/time.ts";
 import { invariant } from "../../domain/check.ts";
 import { systemConfigKey } from "../../records/keys.ts";
 import type { Key } from "../../storage/item.ts";
@@ -20,7 +20,7 @@ import { Gathering, SINGLE_PACE } from "../gathering.ts";
 import { type Adjustment, type Leg, type LegOutcome, refundOf, takenOf } from "../leg.ts";
 import { hasPeriods } from "../periods.ts";
 import { seenWindow } from "../rates-in-time.ts";
-import { partOf } from "../slots/slot-amounts.ts";
+import { countedOf, partOf } from "../slots/slot-amounts.ts";
 import type { KnownRefusals } from "./known-refusals.ts";
 import {
   amountsAt,
@@ -28,6 +28,7 @@ import {
   chainId,
   firstThatFit,
   fitsInto,
+  latestOf,
   mayShare,
   safePrefix,
   WaitingCall,
@@ -105,11 +106,12 @@ export class WarmCalls {
     const { config, deltasMilli, acquires = 0, endsMs } = adjustment;
     const { build, order } = warmTerms(config.limits);
     const taken = takenOf(config, deltasMilli);
+    const counted = countedOf(config, deltasMilli);
     const leg = {
       key: this.#options.keyOf(adjustment),
       build,
       consumedMilli: order.map((at) => taken[at] ?? 0),
-      countedMilli: order.map((at) => deltasMilli[at] ?? 0),
+      countedMilli: order.map((at) => counted[at] ?? 0),
       acquires,
       endsMs: endsMs && order.map((at) => endsMs[at] ?? 0),
       entries: entriesGivingBack(adjustment),
@@ -345,12 +347,6 @@ export class WarmCalls {
       for (const refund of refundOf(leg, parts, periods)) this.#options.refund(refund);
     }
   }
-}
-
-/** Returns the latest deadline of calls. */
-function latestOf(calls: readonly WaitingCall[]): Deadline {
-  const [{ deadline }] = calls as [WaitingCall];
-  return calls.reduce((latest: Deadline, call) => latest.latest(call.deadline), deadline);
 }
 
 /** Returns numbers of the rows in the order of the limits of each leg. */

@@ -72,3 +72,8 @@ export function withoutSlots(
 ): readonly number[] {
   return limits.map(({ rate }, at) => (hasSlots(rate) ? 0 : (amountsMilli[at] ?? 0)));
 }
+
+/** Returns the amounts that usage counts: bypass counts no slots, since none are held. */
+export function countedOf(config: Slotted, amountsMilli: readonly number[]): readonly number[] {
+  return config.bypass === true ? withoutSlots(config, amountsMilli) : amountsMilli;
+}

@@ -118,6 +118,24 @@ export function slotsHeldContract(store: StoreUnderTest): void {
     },
   );
 
+  testUnless(store.slots ? counted : SLOTLESS)(
+    "a bypassed call holds nothing, and is no part of the most slots that were held",
+    async () => {
+      const { limiter, repo } = await opened();
+      await (await limiter.acquire(CALL)).commit();
+      await repo.limits.bypass({ resource: R });
+      for (let call = 0; call < 4; call += 1) {
+        const lease = await limiter.acquire({ ...PLACE, consume: { parallel: 5, rpm: 1 } });
+        await (call % 2 === 0 ? lease.commit() : lease.rollback());
+      }
+      const { snapshots } = await repo.usage.snapshots({ ...PLACE, window: "hourly" });
+      expect(snapshots.map((each) => each.peaks?.["parallel"])).toEqual([1]);
+      const buckets = await repo.buckets.list("key-1");
+      const slots = buckets.find(({ limitName }) => limitName === "parallel");
+      expect(slots).toMatchObject({ tokens: 1, totalConsumed: 0 });
+    },
+  );
+
   test("slots that are given back early are learned from, as others are", async () => {
     const { limiter, time } = await opened();
     for (let call = 0; call < 5; call += 1) {
