@@ -23,6 +23,7 @@ import { matchConfig } from "../config-match.ts";
 import { LaterRefunds } from "../later-refunds.ts";
 import type { Adjustment, BucketConfig, Leg, LegOutcome, Link } from "../leg.ts";
 import { consumes, effectiveLink, overdrawnOf, UNLINKED } from "../leg.ts";
+import { partOf } from "../slots/slot-amounts.ts";
 import { Bucket } from "./bucket.ts";
 import { BucketLists } from "./bucket-lists.ts";
 import type { BucketId, BucketTable, OrdinaryTable } from "./bucket-table.ts";
@@ -140,11 +141,12 @@ export class EmbeddedBucketStore implements BucketStore {
   }
 
   adjust(adjustment: Adjustment, options: AdjustOptions = {}): Promise<void> | undefined {
-    const { token, deadline } = options;
-    if (this.slots !== undefined && adjustment.entry !== undefined && token !== undefined) {
+    const { slots } = this;
+    if (slots !== undefined && adjustment.entry !== undefined) {
+      const token = options.token ?? slots.newToken();
       const write = (by?: Deadline) =>
         this.#adjust(adjustment, { token, ...defined({ deadline: by }) });
-      return this.slots.giveBack(write, deadline);
+      return slots.giveBack(write, options.deadline);
     }
     const isDone = this.#tryAdjust(adjustment);
     if (isDone === true) return undefined;
@@ -371,9 +373,7 @@ export class EmbeddedBucketStore implements BucketStore {
     }
     const link = effectiveLink(bucket.link, config.cascade);
     const periods = bucket.periodsOf(config, now);
-    const part =
-      entry === undefined ? { shard: 0, amountsMilli } : { shard: 0, amountsMilli, entry };
-    return { parts: [part], link, balancesMilli, periods };
+    return { parts: [partOf(config, 0, amountsMilli, entry)], link, balancesMilli, periods };
   }
 
   #write(

@@ -128,15 +128,9 @@ export class LimiterStore {
 
 type Suite = (store: LimiterStore) => void;
 
-/** One `describe` per store. */
-export function describeLimiterStores(title: string, suite: Suite): void {
+/** One `describe` per table behind a network. */
+export function describeTables(title: string, suite: Suite): void {
   const embedded = { distributed: false, real: false };
-  describe(`${title} in memory`, () => {
-    onStore(new LimiterStore("memory", embedded), openMemory, suite);
-  });
-  describe(`${title} in sqlite`, () => {
-    onStore(new LimiterStore("sqlite", embedded), openFile, suite);
-  });
   describe(`${title} in a table`, () => {
     onStore(new LimiterStore("table", embedded), openItemTable, suite);
   });
@@ -146,6 +140,18 @@ export function describeLimiterStores(title: string, suite: Suite): void {
   describeRedis(title, (url) => {
     onStore(new LimiterStore("redis", embedded), () => openRedis(url), suite);
   });
+}
+
+/** One `describe` per store. */
+export function describeLimiterStores(title: string, suite: Suite): void {
+  const embedded = { distributed: false, real: false };
+  describe(`${title} in memory`, () => {
+    onStore(new LimiterStore("memory", embedded), openMemory, suite);
+  });
+  describe(`${title} in sqlite`, () => {
+    onStore(new LimiterStore("sqlite", embedded), openFile, suite);
+  });
+  describeTables(title, suite);
   describe(`${title} in a custom store`, () => {
     const store = new LimiterStore("custom", { distributed: true, real: false });
     onStore(store, () => openItems(Repository.over), suite);
