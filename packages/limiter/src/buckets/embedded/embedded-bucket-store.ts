@@ -314,7 +314,7 @@ export class EmbeddedBucketStore implements BucketStore {
   ): ConsumeResult {
     const drafts: Draft[] = [];
     // The step has waited so long that others may take what it would hold: begin again.
-    if (holderId !== undefined && this.slots?.isOver(now)) return { outcome: "outdated" };
+    if (holderId !== undefined && this.slots?.isOver(holderId, now)) return { outcome: "outdated" };
     for (const leg of legs) {
       const draft = this.#draftOf(leg, now);
       if (draft === undefined) return { outcome: "outdated" };

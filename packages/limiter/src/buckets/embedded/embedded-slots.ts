@@ -18,7 +18,7 @@ import { type TakenSlots, UnsureSlots, type UnsureSlotsOptions } from "./unsure-
 /** The holder, as buckets use it: this process, or the only one there is. */
 export type SlotSource = Pick<
   SlotHolder,
-  "current" | "untilMs" | "renew" | "newEntry" | "add" | "close"
+  "current" | "isOver" | "renew" | "newEntry" | "add" | "close"
 > & {
   /** Whether the process of a record cannot use its slots any more. */
   isDead(record: HolderRecord | undefined, nowMs: number): boolean;
@@ -95,9 +95,9 @@ export class EmbeddedSlots {
     return this.#source.current ?? this.#source.renew(timeoutMs);
   }
 
-  /** Whether the record of the holder is over: the step has waited for too long. */
-  isOver(nowMs: number): boolean {
-    return nowMs >= this.#source.untilMs;
+  /** Whether the record of a holder is over: the request has waited for too long. */
+  isOver(holderId: string, nowMs: number): boolean {
+    return this.#source.isOver(holderId, nowMs);
   }
 
   /** Returns the entry for the slots of a leg; `undefined` where it takes none. */

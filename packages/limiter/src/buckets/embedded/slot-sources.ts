@@ -10,7 +10,7 @@ export function onlyHolder(): SlotSource {
   let entries = 0;
   return {
     current: id,
-    untilMs: Number.POSITIVE_INFINITY,
+    isOver: () => false,
     renew: async () => id,
     newEntry: () => {
       entries += 1;
@@ -28,9 +28,7 @@ export function holderAmong(holder: SlotHolder, own: ProcessMark | undefined): S
     get current() {
       return holder.current;
     },
-    get untilMs() {
-      return holder.untilMs;
-    },
+    isOver: (holderId, nowMs) => holder.isOver(holderId, nowMs),
     renew: (timeoutMs) => holder.renew(timeoutMs),
     newEntry: (holderId) => holder.newEntry(holderId),
     add: (entry, slots) => {

@@ -57,8 +57,9 @@ export class WarmSlots {
    */
   take(taken: TakenOfLegs, nowMs: number): boolean {
     const slots = taken.filter(isDefined);
-    if (slots.length === 0) return true;
-    if (this.#slots.isOver(nowMs)) return false;
+    const [first] = slots;
+    if (first === undefined) return true;
+    if (this.#slots.isOver(holderOf(first.entry), nowMs)) return false;
     this.#slots.taken(slots);
     for (const { leg, entry, amountsMilli } of slots) {
       const id = bucketId(leg);

@@ -80,9 +80,9 @@ export class SlotHolder {
     return this.#leftMs > this.#beatMs ? this.#id : undefined;
   }
 
-  /** Epoch milliseconds at which the record of this process is over. */
-  get untilMs(): number {
-    return this.#untilMs;
+  /** Whether the record of an id of this process is over; it has another id by now, or not yet. */
+  isOver(id: string, nowMs: number): boolean {
+    return id !== this.#id || nowMs >= this.#untilMs;
   }
 
   /** Returns the name of a new entry of a bucket under a holder. */
@@ -116,8 +116,7 @@ export class SlotHolder {
   /** Ends the renewals, and removes the record where nothing is held. */
   async close(): Promise<void> {
     this.#closing.abort();
-    const isWritten = this.#untilMs > Number.NEGATIVE_INFINITY;
-    if (this.#held > 0 || !isWritten) return;
+    if (this.#held > 0 || !this.#isWritten) return;
     // Nothing depends on it: a record without slots is only in the way.
     await this.#options.records.remove(this.#id).catch(() => {});
   }
@@ -146,16 +145,26 @@ export class SlotHolder {
     }
   }
 
+  /**
+   * Writes the record. Where the answer comes after the last one was over, other processes may have
+   * given the slots away before the write: it begins again, under another id.
+   */
   async #renew(timeoutMs: number | undefined): Promise<string> {
-    const { clock, records, times, process } = this.#options;
-    if (this.#leftMs <= 0 && this.#untilMs > Number.NEGATIVE_INFINITY) this.#startOver();
+    const { clock, timer, records, times, process } = this.#options;
+    if (this.#isWritten && this.#leftMs <= 0) this.#startOver();
+    const deadline = timeoutMs === undefined ? undefined : new Deadline(timer, timeoutMs);
     const id = this.#id;
     const untilMs = clock() + times.expiryMs;
     const record: HolderRecord = { id, untilMs, process };
     await records.write(record, timeoutMs);
+    if (this.#isWritten && this.#leftMs <= 0) return this.#renew(deadline?.timeoutMs);
     // The clock may have been set back meanwhile: a record that was written counts as it is.
     this.#untilMs = untilMs;
     return id;
+  }
+
+  get #isWritten(): boolean {
+    return this.#untilMs > Number.NEGATIVE_INFINITY;
   }
 
   /** Takes a new id. What was held under the old one may be held by other processes now. */

@@ -2,6 +2,7 @@
 
 import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { RateLimiterUnavailable } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import { holderKey } from "@zae-limiter/limiter/records/holders.ts";
 import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import type { StoreCall } from "@zae-limiter/limiter/storage/item-store.ts";
 import {
@@ -35,16 +36,16 @@ class UnsureTable implements ItemTable {
   deliver: () => Promise<unknown> = async () => undefined;
   /** How many requests with a token were sent since. */
   sent = 0;
-  /** Called before a call is sent. */
-  beforeConsume: () => void = () => undefined;
+  /** Called before a call is sent, which waits for it. */
+  beforeConsume: () => unknown = () => undefined;
 
   constructor(table: ItemTable) {
     this.#table = table;
     const warm = warmBucketsOf(table) as WarmBuckets;
     this[WARM_BUCKETS] = {
       serverDateSkewMs: undefined,
-      consume: (call, options) => {
-        this.beforeConsume();
+      consume: async (call, options) => {
+        await this.beforeConsume();
         return this.#send("consume", call.token, () => warm.consume(call, options));
       },
       adjust: (call, options) => this.#send("adjust", call.token, () => warm.adjust(call, options)),
@@ -187,28 +188,40 @@ export function slotFaultTests(tableOf: () => ItemTable): void {
     await repo.close();
   });
 
-  it("slots that are granted after the record of their holder was over are not held", async () => {
-    const network = new UnsureTable(tableOf());
-    let nowMs = 1_800_000_000_000;
-    const clock = () => nowMs;
-    const options = { namespace: "over", ...SOON, clock, slotExpirySeconds: 2 };
-    const repo = await Repository.over(network, options);
-    await repo.limits.setSystem(LIMITS);
-    const limiter = new RateLimiter(repo);
-    await (await limiter.acquire(CALL)).commit();
-    let calls = 0;
-    network.beforeConsume = () => {
-      calls += 1;
-      if (calls === 1) nowMs += 2500;
-    };
-    const lease = await limiter.acquire(CALL);
-    await expect.poll(() => left(repo), SOON_POLL).toEqual({ parallel: 1, rpd: 98 });
-    // The first grant was given back, and the call asked again under another holder.
-    expect(calls).toBe(2);
-    await lease.commit();
-    expect(await left(repo)).toEqual({ parallel: 2, rpd: 98 });
-    await repo.close();
-  });
+  it.each([false, true])(
+    "slots that are granted after the record of their holder was over are not held: renewed %s",
+    async (isRenewed) => {
+      const network = new UnsureTable(tableOf());
+      let nowMs = 1_800_000_000_000;
+      const clock = () => nowMs;
+      const namespace = `over-${isRenewed}`;
+      const options = { namespace, ...SOON, clock, slotExpirySeconds: 2 };
+      const repo = await Repository.over(network, options);
+      await repo.limits.setSystem(LIMITS);
+      const limiter = new RateLimiter(repo);
+      const other = { ...CALL, entityId: "other" };
+      for (const call of [CALL, other]) await (await limiter.acquire(call)).commit();
+      let calls = 0;
+      network.beforeConsume = async () => {
+        calls += 1;
+        if (calls > 1) return;
+        nowMs += 2500;
+        // Meanwhile a call of another bucket begins another holder.
+        if (isRenewed) await limiter.acquire(other);
+      };
+      const lease = await limiter.acquire(CALL);
+      await expect.poll(() => left(repo), SOON_POLL).toEqual({ parallel: 1, rpd: 98 });
+      // The first grant was given back, and the call asked again under another holder.
+      expect(calls).toBe(isRenewed ? 3 : 2);
+      const states = await repo.buckets.list("key");
+      const [holder = ""] = states.flatMap(({ holders }) => Object.keys(holders ?? {}));
+      const [{ item } = {}] = await tableOf().read([holderKey(holder)], SOON);
+      expect(item?.["until"]).toBeGreaterThan(nowMs);
+      await lease.commit();
+      expect(await left(repo)).toEqual({ parallel: 2, rpd: 98 });
+      await repo.close();
+    },
+  );
 
   it("a call that overdraws soft slots gives back those of the dead", async () => {
     let nowMs = 1_800_000_000_000;

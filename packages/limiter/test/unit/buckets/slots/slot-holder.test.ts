@@ -146,6 +146,25 @@ describe("the record of a holder", () => {
     expect(lost).toEqual([]);
   });
 
+  test("a renewal that is answered after the record was over begins another holder", async () => {
+    const { holder, time, delay, lost, records } = held();
+    const entry = holder.newEntry(await holder.renew());
+    holder.add(entry, 2);
+    delay.failures = 2;
+    await time.pass(59_000);
+    // Other processes may have given the slots away before it arrives.
+    delay.ms = 10_000;
+    const renewal = holder.renew(30_000);
+    await time.pass(20_000);
+    const id = await renewal;
+    expect(lost).toEqual([{ kind: "slots_lost", holderId: holderOf(entry), slots: 2 }]);
+    expect(id).not.toBe(holderOf(entry));
+    expect(holder.current).toBe(id);
+    expect(await records.read([id])).toEqual([
+      { id, untilMs: START_MS + 129_000, process: PROCESS },
+    ]);
+  });
+
   test("entries of a holder have names of their own, which say whose they are", async () => {
     const { holder } = held();
     const id = await holder.renew();
