@@ -168,6 +168,7 @@ export class WarmCalls {
   ): Promise<SeenBalances | undefined> {
     const call = together[0] as WaitingCall;
     if (answer === undefined) {
+      this.#options.slots?.forget(taken);
       // None is open when the request has failed.
       if (call.isOpen) await this.#step(call);
       return undefined;

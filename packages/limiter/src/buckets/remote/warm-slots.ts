@@ -71,6 +71,11 @@ export class WarmSlots {
     return true;
   }
 
+  /** Begins other entries with the next calls: buckets that were made again lack these. */
+  forget(taken: TakenOfLegs): void {
+    for (const each of taken) if (each !== undefined) this.#entries.delete(bucketId(each.leg));
+  }
+
   /** Gives back slots of a request that has failed, unless it is certain that none were taken. */
   notAnswered(taken: TakenOfLegs, token: string, error: unknown): void {
     this.#slots.notAnswered(taken.filter(isDefined), token, error);

@@ -265,4 +265,19 @@ export function slotFaultTests(tableOf: () => ItemTable): void {
     expect(sent).toEqual(["adjust"]);
     await repo.close();
   });
+
+  it("a lease of a bucket that was deleted makes calls of the next bucket no slower", async () => {
+    const { repo, limiter, operations: sent } = await open("replaced");
+    const old = await limiter.acquire(CALL);
+    const older = await limiter.acquire(CALL);
+    await repo.entities.create({ id: "key" });
+    await repo.entities.delete("key");
+    await (await limiter.acquire(CALL)).commit();
+    sent.splice(0);
+    await (await limiter.acquire(CALL)).commit();
+    expect(sent).toEqual(["consume", "adjust"]);
+    await Promise.all([old.commit(), older.rollback()]);
+    expect((await left(repo))["parallel"]).toBe(2);
+    await repo.close();
+  });
 }
