@@ -80,8 +80,7 @@ export class EmbeddedBucketStore implements BucketStore {
     // No token identifies the write, so it cannot be found out whether it was made.
     const mayRepeat = (error: { readonly nothingWritten: boolean }) => error.nothingWritten;
     this.#later = new LaterRefunds({ timer, random, mayRepeat, onWarning });
-    const giveBack = (back: Adjustment, token: string) => this.#adjust(back, { token });
-    const place = { table, timer, random, closed: this.#closing.signal, giveBack };
+    const place = { table, timer, random, closed: this.#closing.signal };
     this.slots = slots && new EmbeddedSlots(slots, place);
   }
 

@@ -36,12 +36,12 @@ export class EmbeddedSlots {
 
   constructor(
     source: SlotSource,
-    options: Pick<UnsureSlotsOptions, "table" | "timer" | "random" | "closed" | "giveBack">,
+    options: Pick<UnsureSlotsOptions, "table" | "timer" | "random" | "closed">,
   ) {
     this.#source = source;
     this.#table = options.table;
-    const untaken = (slots: TakenSlots) => this.#count(slots, -1);
-    this.#unsure = new UnsureSlots({ ...options, untaken });
+    const ended = (slots: TakenSlots) => this.#count(slots, -1);
+    this.#unsure = new UnsureSlots({ ...options, ended });
   }
 
   /** Runs a step that takes slots; where its outcome stays unknown, they are given back. */

@@ -25,13 +25,20 @@ const LIMITS = ["parallel:2 concurrent", "rpd:100/day"];
 
 type TokenRequest = "commit" | "consume" | "adjust";
 
+interface NextFault {
+  readonly fault: "lost" | "late";
+  readonly of: TokenRequest;
+  /** The fault after it. */
+  readonly after?: NextFault;
+}
+
 /** A table behind a network that loses an answer, or delivers a request too late. */
 class UnsureTable implements ItemTable {
   readonly [ITEM_TABLE] = true;
   readonly [WARM_BUCKETS]: WarmBuckets;
   readonly #table: ItemTable;
   /** The fault of the next request of a kind that has a token. */
-  next: { readonly fault: "lost" | "late"; readonly of: TokenRequest } | undefined;
+  next: NextFault | undefined;
   /** Sends what was held back. */
   deliver: () => Promise<unknown> = async () => undefined;
   /** How many requests with a token were sent since. */
@@ -73,7 +80,7 @@ class UnsureTable implements ItemTable {
     this.sent += 1;
     const { next } = this;
     if (next?.of !== of) return request();
-    this.next = undefined;
+    this.next = next.after;
     this.deliver = request;
     if (next.fault === "lost") await request();
     throw new RateLimiterUnavailable("the answer is lost", { reason: "network" });
@@ -126,6 +133,28 @@ export function slotFaultTests(tableOf: () => ItemTable): void {
       await network.deliver();
       expect(await left(repo)).toEqual({ parallel: 2 - before, rpd: 99 - before });
       await repo.close();
+    },
+  );
+
+  it.each(["lost", "late"] as const)(
+    "a slot is free once where the answer is lost that says whether it was taken: %s",
+    async (fault) => {
+      const { repo, network, limiter } = await open(`spent-${fault}`);
+      await (await limiter.acquire(CALL)).commit();
+      const held = await limiter.acquire(CALL);
+      network.next = { fault, of: "consume", after: { fault: "lost", of: "commit" } };
+      const { sent } = network;
+      await expect(limiter.acquire(CALL)).rejects.toMatchObject({ nothingWritten: false });
+      // The token is spent by a commit whose answer is lost, by another one, and one gives back.
+      await expect.poll(() => network.sent, SOON_POLL).toBeGreaterThanOrEqual(sent + 4);
+      expect(held.consumed).toEqual(CALL.consume);
+      await repo.close();
+      const { repo: after } = await open(`spent-${fault}`);
+      const taken = fault === "lost" ? 1 : 0;
+      expect(await left(after)).toEqual({ parallel: 1, rpd: 98 - taken });
+      const { snapshots } = await after.usage.snapshots({ entityId: "key", window: "hourly" });
+      expect(snapshots.map(({ peaks }) => peaks?.["parallel"])).toEqual([1 + taken]);
+      await after.close();
     },
   );
 
