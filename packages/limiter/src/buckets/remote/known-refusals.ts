@@ -71,7 +71,7 @@ export class KnownRefusals {
         return undefined;
       }
       balancesMilli.push(balancesAt(shown, nowMs));
-      periods.push(shown.periods);
+      periods.push(shown.periods?.map((period) => period && { ...period, atMs: nowMs }));
       shownAtMs = Math.min(shownAtMs, shown.atMs);
     }
     // Beyond a second only what is spent refuses.

@@ -87,3 +87,13 @@ test("a quota with a token left is known for a second, as all other limits are",
   now += 1;
   expect(refusals.refusal([spendingLeg(5)])).toBeUndefined();
 });
+
+test("the wait of a refusal from memory counts from now, not from when the balance was shown", () => {
+  let now = END_MS - 40_000;
+  const refusals = new KnownRefusals(() => now);
+  const periods = [[{ endMs: END_MS, grantedMilli: 10_000, atMs: now }, undefined]];
+  refusals.see([spendingLeg(1)], { balancesMilli: [[0, 0]], periods });
+  now += 20_000;
+  const known = refusals.refusal([spendingLeg(1)]);
+  expect(known?.periods?.[0]?.[0]).toEqual({ endMs: END_MS, grantedMilli: 10_000, atMs: now });
+});
