@@ -53,7 +53,6 @@ import type { Orphan } from "./consume/group.ts";
 import { LinkChecks } from "./consume/link-checks.ts";
 import { SlowSteps } from "./consume/slow-steps.ts";
 import type { ConsumeAnswer } from "./consume/step.ts";
-import { periodsIn } from "./plan/period-plan.ts";
 import { decoded } from "./plan/seen-bucket.ts";
 import { BUCKET_EXISTS } from "./plan/write-plan.ts";
 import { Merger } from "./shards/merger.ts";
@@ -62,7 +61,7 @@ import { type SlotParts, type SlotPartsOptions, slotParts } from "./slots/slot-p
 import { BucketItems } from "./state/bucket-items.ts";
 import { BucketStates } from "./state/bucket-states.ts";
 import { CachedStates } from "./state/cached-states.ts";
-import { seenShards, totals } from "./state/seen-shards.ts";
+import { seenBy, seenShards } from "./state/seen-shards.ts";
 import { ShardRequests } from "./state/shard-requests.ts";
 import { type BucketRules, WRITES_PER_PARTITION } from "./table-traits.ts";
 
@@ -234,11 +233,8 @@ export class DistributedBucketStore implements BucketStore {
         return first === undefined ? [] : this.#items.shardsOf(first, deadline);
       }),
     );
-    const nowMs = clock();
-    return {
-      balancesMilli: legs.map(({ config }, at) => totals(shards[at] ?? [], config, nowMs)),
-      periods: legs.map(({ config }, at) => periodsIn(shards[at] ?? [], config, nowMs)),
-    };
+    const context = { namespaceId, nowMs: clock(), rules: this.#options };
+    return seenBy(legs, shards, context);
   }
 
   lastSeen(bucket: BucketName, config: BucketConfig): readonly SeenShard[] {

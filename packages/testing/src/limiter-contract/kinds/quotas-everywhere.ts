@@ -40,6 +40,23 @@ export function quotasEverywhereContract(store: StoreUnderTest): void {
     expect(await limiter.available({ entityId: "key-1", ...OTHER })).toEqual({ ses: 4 });
   });
 
+  extra(
+    "a refusal by several resources has the resets of limits that were just stored",
+    async () => {
+      const subject = await opened(store, [DAILY]);
+      const { limiter, repo, time } = subject;
+      await repo.limits.setResource(OTHER.resource, [DAILY]);
+      await limiter.acquire({ ...KEY, consume: { req: 1 } });
+      await repo.limits.setResource(KEY.resource, ["req:7/cron(0 */5 * * *)"]);
+      time.advance(2000);
+      // It would fit into what the bucket had before.
+      const large = { ...KEY, consume: { req: 8 }, also: [{ ...OTHER, consume: { req: 11 } }] };
+      const [first] = (await refusalOf(limiter.acquire(large))).violations;
+      const resetsAtMs = time.clock() - 2000 + 4 * 3_600_000;
+      expect(first).toMatchObject({ resource: "api", available: 6, resetsAtMs });
+    },
+  );
+
   extra("a total with a quota holds over all resources, and resets with its period", async () => {
     const subject = await opened(store, ["rpm:1000"]);
     const { limiter, repo } = subject;

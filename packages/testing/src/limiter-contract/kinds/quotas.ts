@@ -66,6 +66,18 @@ export function quotasContract(store: StoreUnderTest): void {
     await refusalOf(take(subject, 1));
   });
 
+  test("each refusal by a spent quota counts its wait from its own time", async () => {
+    const subject = await opened(store, [DAILY]);
+    const { time } = subject;
+    const endMs = time.clock() - (time.clock() % DAY_MS) + DAY_MS;
+    await take(subject, 10);
+    for (const passedMs of [0, 20_000]) {
+      time.advance(passedMs);
+      const { retryAfterSeconds } = await refusalOf(take(subject, 1));
+      expect(retryAfterSeconds).toBe((endMs - time.clock() + 1) / 1000);
+    }
+  });
+
   test("a quota has used nothing before its first call, and a request above it never fits", async () => {
     const subject = await opened(store, [DAILY]);
     const [status] = await subject.limiter.status(KEY);
@@ -199,6 +211,18 @@ export function quotasContract(store: StoreUnderTest): void {
     expect(await left(subject)).toBe(2);
     toMidnight(subject);
     expect(await left(subject)).toBe(10);
+  });
+
+  extra("a status has the limits that a call would apply, before any call does", async () => {
+    const subject = await opened(store, [DAILY]);
+    const { limiter, repo } = subject;
+    await take(subject, 4);
+    await repo.limits.setResource(KEY.resource, ["req:15/day UTC"]);
+    expect((await limiter.status(KEY))[0]).toMatchObject({ available: 11, used: 4 });
+    await repo.limits.setResource(KEY.resource, ["req:8/session:5hour"], { replaceKind: true });
+    const [status] = await limiter.status(KEY);
+    expect(status).toMatchObject({ kind: "session", available: 8 });
+    expect(status?.resetsAtMs).toBeUndefined();
   });
 
   extra("what was carried stays where a quota carries no more, and was not used", async () => {

@@ -10,6 +10,7 @@ import { KNOWN_MS, SPENT_MS, spentOf } from "../../spent.ts";
 import { evaluate } from "../plan/consume-plan.ts";
 import { periodsIn } from "../plan/period-plan.ts";
 import { type SeenBucket, shareAt } from "../plan/seen-bucket.ts";
+import { withConfig } from "../plan/with-config.ts";
 import { countBefore, originOf, SHARDS_MAX } from "../shards/shards.ts";
 import type { BucketRules } from "../table-traits.ts";
 import type { CachedState, CachedStates } from "./cached-states.ts";
@@ -334,7 +335,9 @@ export class BucketStates {
       const bucket = this.of(name, shard)?.bucket;
       if (bucket !== undefined && shard !== written?.bucket.shard) shards.push(bucket);
     }
-    return periodsIn(shards, config, nowMs);
+    if (written !== undefined) return periodsIn(shards, config, nowMs);
+    const context = { namespaceId: this.#namespaceId, nowMs, rules: this.#rules };
+    return periodsIn(withConfig(shards, config, context), config, nowMs);
   }
 
   /** Returns when the store showed the oldest shard of some buckets with these first shards. */

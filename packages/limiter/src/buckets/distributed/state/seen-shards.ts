@@ -3,11 +3,12 @@
 import { SCHEDULES } from "../../../domain/schedules.ts";
 import type { StoredBucket } from "../../../records/bucket-item.ts";
 import type { BucketName } from "../../../records/keys.ts";
-import type { SeenShard } from "../../bucket-consumer.ts";
-import type { BucketConfig } from "../../leg.ts";
+import type { SeenBalances, SeenShard } from "../../bucket-consumer.ts";
+import type { BucketConfig, Leg } from "../../leg.ts";
 import { hasPeriods } from "../../periods.ts";
 import { periodsIn } from "../plan/period-plan.ts";
-import { balanceAt, balanceOf } from "../plan/seen-bucket.ts";
+import { balanceAt, balanceOf, type SeenBucket } from "../plan/seen-bucket.ts";
+import { type ReaderContext, withConfig } from "../plan/with-config.ts";
 import type { BucketStates } from "./bucket-states.ts";
 import { balancesOf } from "./shard-balances.ts";
 
@@ -28,8 +29,22 @@ export function seenShards(
   );
 }
 
+/** Returns what calls would find in shards that were just read, with the limits of the calls. */
+export function seenBy(
+  legs: readonly Pick<Leg, "config">[],
+  shards: readonly (readonly SeenBucket[])[],
+  context: ReaderContext,
+): SeenBalances {
+  const found = legs.map(({ config }, at) => withConfig(shards[at] ?? [], config, context));
+  const { nowMs } = context;
+  return {
+    balancesMilli: legs.map(({ config }, at) => totals(found[at] ?? [], config, nowMs)),
+    periods: legs.map(({ config }, at) => periodsIn(found[at] ?? [], config, nowMs)),
+  };
+}
+
 /** Returns the balances of a bucket, at most full where limits refill evenly. */
-export function totals(
+function totals(
   shards: readonly StoredBucket[],
   { limits }: BucketConfig,
   nowMs: number,

@@ -1,4 +1,5 @@
-import { seenShards, totals } from "@zae-limiter/limiter/buckets/distributed/state/seen-shards.ts";
+import type { SeenBucket } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
+import { seenBy, seenShards } from "@zae-limiter/limiter/buckets/distributed/state/seen-shards.ts";
 import { configOf } from "@zae-limiter/test-support/table.ts";
 import { expect, test } from "vitest";
 import { NOW, shardOf, situationOf } from "../known.ts";
@@ -23,7 +24,10 @@ test("the shards that were seen have their balances and how many there are", () 
 });
 
 test("the sums of shards are at most full, and full where there is none", () => {
-  expect(totals([shardOf(2), shardOf(3)], CONFIG, NOW)).toEqual([5000]);
-  expect(totals([shardOf(8), shardOf(8)], CONFIG, NOW)).toEqual([10_000]);
-  expect(totals([], CONFIG, NOW)).toEqual([10_000]);
+  const { rules } = situationOf([]);
+  const context = { namespaceId: "n", nowMs: NOW, rules };
+  const sumOf = (...shards: SeenBucket[]) => seenBy([{ config: CONFIG }], [shards], context);
+  expect(sumOf(shardOf(2), shardOf(3)).balancesMilli).toEqual([[5000]]);
+  expect(sumOf(shardOf(8), shardOf(8)).balancesMilli).toEqual([[10_000]]);
+  expect(sumOf().balancesMilli).toEqual([[10_000]]);
 });
