@@ -54,6 +54,10 @@ export function ruleOfJson({ quota, session_seconds }: QuotaJson): PeriodRule | 
     throw new ValidationError("session_seconds", session_seconds, reason);
   }
   checkFields("quota", quota, FIELDS);
+  for (const name of ["every", "on", "at"] as const) {
+    if (quota.cron === undefined || quota[name] === undefined) continue;
+    throw new ValidationError(name, quota[name], `a quota with cron has no ${name}`);
+  }
   const { time_zone, carry_max, ...same } = quota;
   return quotaRule({
     ...same,

@@ -15,13 +15,15 @@ import { whenText } from "./schedule.ts";
 
 const DAY_SECONDS = 86_400;
 const CALENDAR =
-  /^\/([0-9]*)(day|d|days|weeks?|months?|quarters?|years?)(?:@((?![0-9]{2}:)[A-Za-z0-9-]+))?(?: ([+-][0-9:]+|[^\s@:]+))?(?:@([0-9]{2}:[0-9]{2}))?(.*)$/s;
+  /^\/([0-9]*)(days?|d|weeks?|months?|quarters?|years?)(?:@((?![0-9]{2}:)[A-Za-z0-9-]+))?(?: ([+-][0-9:]+|[^\s@:]+))?(?:@([0-9]{2}:[0-9]{2}))?(.*)$/s;
 const CRON = /^\/cron\(([^()]*)\)(?: ([+-][0-9:]+|[^\s@:]+))?(.*)$/s;
+/** A time that is not written as one is. */
+const LOOSE_TIME = /[@ ][0-9]{1,2}:[0-9]{2}/;
 const SESSION = /^\/session(?::([0-9a-z]+))?(.*)$/s;
 
 /** Returns whether the text after an amount is that of a quota by the calendar. */
 export function isCalendar(tail: string): boolean {
-  return /^\/[0-9]*(?:(?:week|month|quarter|year)s?\b|(?:days?|d)(?:@| [A-Za-z]))/.test(tail);
+  return /^\/[0-9]*(?:(?:week|month|quarter|year)s?\b|(?:days?|d)(?:@| [A-Za-z0-9+-]))/.test(tail);
 }
 
 /** Reads `/month@15 Europe/Berlin@06:00`. */
@@ -29,6 +31,10 @@ export function readCalendar(text: string, tail: string): PeriodRule {
   const [, count = "", unit = "", on, timeZone, at, rest = ""] = CALENDAR.exec(tail) ?? [];
   const every = (unit === "d" ? "day" : unit.replace(/s$/, "")) as QuotaUnit;
   if (unit === "") throw formError(text);
+  if (at === undefined && LOOSE_TIME.test(tail)) {
+    const reason = "a time is written @HH:MM behind the zone, such as /day UTC@06:00";
+    throw new ValidationError("limit", text, `${reason}; got ${show(text)}`);
+  }
   refuseRest(text, rest);
   if (count !== "" || unit.endsWith("s")) {
     const reason = `a quota is for one ${every}: write /${every}, and the amount for one ${every}`;

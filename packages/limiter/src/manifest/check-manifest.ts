@@ -21,7 +21,7 @@ import {
 } from "../domain/names.ts";
 import type { WindowJson } from "../domain/schedule.ts";
 import { parentsFirst } from "./entity-records.ts";
-import { declaredLimit, RESET_FIELDS } from "./limit-declaration.ts";
+import { declaredLimit, placeOf, RESET_FIELDS } from "./limit-declaration.ts";
 import { emptyManifest, type LevelConfig, type Manifest } from "./manifest.ts";
 import type { Problem, ProblemPath } from "./problem.ts";
 
@@ -230,7 +230,8 @@ class Checker {
     const soft = this.#choice(fields.soft, [...path, "soft"], [true, false]);
     const name = isNamed ? (path.at(-1) ?? "") : ORDINARY.name;
     if (RESET_FIELDS.some((field) => fields[field] !== undefined)) {
-      return this.#attempt(path, () => declaredLimit(name, fields, soft));
+      const check = () => declaredLimit(name, fields, soft);
+      return this.#attempt(path, check, false, (error) => placeOf(error, fields));
     }
     if (fields.capacity === undefined) {
       this.#refuse(path, "the capacity is missing; write capacity: and a whole number");
@@ -307,12 +308,17 @@ class Checker {
   }
 
   /** Returns the result, or reports a problem in place of the error. */
-  #attempt<Value>(path: ProblemPath, check: () => Value, atName = false): Value | undefined {
+  #attempt<Value>(
+    path: ProblemPath,
+    check: () => Value,
+    atName = false,
+    placeIn: (error: ValidationError) => ProblemPath = () => [],
+  ): Value | undefined {
     try {
       return check();
     } catch (error) {
       if (!(error instanceof ValidationError)) throw error;
-      this.#refuse(path, error.reason, atName);
+      this.#refuse([...path, ...placeIn(error)], error.reason, atName);
       return undefined;
     }
   }

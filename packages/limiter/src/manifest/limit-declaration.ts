@@ -20,6 +20,14 @@ export const RESET_FIELDS = [
   "concurrent",
 ] as const;
 
+const QUOTA_FIELDS = ["amount", "every", "on", "at", "cron", "time_zone", "carry", "carry_max"];
+/** The fields of a quota that options in code have under other names. */
+const OTHER_NAMES: Readonly<Record<string, string>> = {
+  capacity: "amount",
+  timeZone: "time_zone",
+  carryMax: "carry_max",
+};
+
 /** The amount of a limit that does not refill evenly, and when it comes back. */
 interface DeclaredReset {
   readonly capacity: unknown;
@@ -38,6 +46,13 @@ export function declaredLimit(
   const kind = rule?.kind ?? "concurrency";
   const alerts = fields.alerts as readonly number[] | undefined;
   return Limit.custom({ name, ...numbers, kind, ...defined({ rule, soft, alerts }) });
+}
+
+/** Returns the place in a declaration that an error is about; empty: all of it. */
+export function placeOf({ field }: ValidationError, fields: object): readonly string[] {
+  const name = OTHER_NAMES[field] ?? field;
+  if ("quota" in fields && QUOTA_FIELDS.includes(name)) return ["quota", name];
+  return field in fields ? [field] : [];
 }
 
 /** Returns the reset that a limit declares; `undefined` for a rate. */
@@ -77,11 +92,9 @@ export function resetData({ kind, capacity, rule }: Limit): object | undefined {
 }
 
 function quotaOf(quota: unknown, capacity: unknown): DeclaredReset {
-  checkFields("quota", quota, [
-    ...["amount", "every", "on", "at", "cron", "time_zone", "carry", "carry_max"],
-  ]);
+  checkFields("quota", quota, QUOTA_FIELDS);
   const { amount, ...rule } = quota as Record<string, unknown>;
-  if (capacity !== undefined) refuse("capacity", capacity, "the quota has an amount instead");
+  if (capacity !== undefined) refuse("quota", capacity, "the quota has an amount instead");
   if (amount === undefined) refuse("quota", quota, "the amount is missing; write amount: in it");
   const read = ruleOfJson({ quota: rule });
   if (read === undefined) throw new ValidationError("quota", quota, "expected when it resets");

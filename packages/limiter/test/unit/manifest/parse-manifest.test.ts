@@ -244,6 +244,32 @@ describe("a manifest that is refused", () => {
     expect(problemsOf(text)).toEqual([expect.stringContaining(problem)]);
   });
 
+  test.each([
+    ["every: fortnight", 'quota.every: expected "day" or'],
+    ["on: 15", 'quota.every: expected "day" or'],
+    ["every: day, carry: rest", "quota.carry_max: expected a whole number, got undefined"],
+    ["every: day, carry_max: 3", 'quota.carry_max: only carry "rest" and "both"'],
+    ["every: day, time_zone: Berlin", 'quota.time_zone: there is no time zone "Berlin"'],
+    ["every: month, cron: 0 0 1 * *", "quota.every: a quota with cron has no every"],
+    ["at: 06:00, cron: 0 0 1 * *", "quota.at: a quota with cron has no at"],
+  ])("a quota with %s is refused at the field that is wrong", (fields, problem) => {
+    const text = `namespace: n\nsystem: { limits: { q: { quota: { amount: 5, ${fields} } } } }\n`;
+    expect(problemsOf(text)).toEqual([expect.stringContaining(`system.limits.q.${problem}`)]);
+  });
+
+  test("an amount and a length that are wrong are named as the file names them", () => {
+    const text = (limit: string) => `namespace: n\nsystem: { limits: { q: ${limit} } }\n`;
+    expect(problemsOf(text("{ quota: { amount: 5.5, every: day } }"))).toEqual([
+      "2:43 system.limits.q.quota.amount: expected a whole number, got 5.5",
+    ]);
+    expect(problemsOf(text("{ capacity: 5, session_seconds: 0 }"))).toEqual([
+      "2:56 system.limits.q.session_seconds: must be positive, got 0",
+    ]);
+    expect(problemsOf(text("{ capacity: 0, session_seconds: 9 }"))).toEqual([
+      "2:36 system.limits.q.capacity: must be positive, got 0",
+    ]);
+  });
+
   test("slots are declared by true, and the problem says so", () => {
     const text = "namespace: n\nsystem: { limits: { p: { capacity: 5, concurrent: yes } } }\n";
     expect(problemsOf(text)).toEqual([
