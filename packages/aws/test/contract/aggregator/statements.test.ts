@@ -122,6 +122,36 @@ test("a session that an operator ended has a statement with its top-ups", async 
   expect(found).toMatchObject([{ endMs: START + HOUR_MS, granted: 15, used: 3 }]);
 });
 
+test("a session that a top-up follows has its statement of the aggregator", async () => {
+  const { time, repo, take, statements } = await opened("req:10/session:5hour");
+  await take(3);
+  time.nowMs += 6 * HOUR_MS;
+  await repo.buckets.topUp({ ...KEY, amounts: { req: 5 } });
+  await take(1);
+  time.nowMs += 6 * HOUR_MS;
+  await take(1);
+  expect(await statements()).toMatchObject([
+    { granted: 15, used: 1 },
+    { endMs: START + 5 * HOUR_MS, granted: 10, used: 3 },
+  ]);
+});
+
+test("a reset of a session that is over leaves no second statement of it", async () => {
+  const { time, repo, limiter, take, statements } = await opened(
+    "day:10/day UTC",
+    "req:10/session:5hour",
+  );
+  await take(3);
+  time.nowMs = MIDNIGHT;
+  await limiter.acquire({ ...KEY, consume: { day: 1 } });
+  time.nowMs += HOUR_MS;
+  expect((await repo.buckets.reset(KEY)).amounts).toEqual({ day: 1, req: 0 });
+  time.nowMs += HOUR_MS;
+  await take(1);
+  const sessions = (await statements()).filter(({ kind }) => kind === "session");
+  expect(sessions).toMatchObject([{ endMs: START + 5 * HOUR_MS, used: 3 }]);
+});
+
 test("a limit that was removed in its period has a statement of the aggregator", async () => {
   const { time, repo, limiter, take, statements } = await opened("req:10/day UTC", "tpm:60/min");
   await take(9);

@@ -23,6 +23,7 @@ import { balanceIn, levelIn, type PeriodLevel, toppedUp } from "../../periods.ts
 import { splitByRoom } from "../../top-up.ts";
 import {
   allowanceAt,
+  hasEnded,
   mustOpen,
   type Place,
   setPeriod,
@@ -35,6 +36,7 @@ import {
   balanceOf,
   balancesAt,
   decoded,
+  isPinned,
   mustWalk,
   type SeenBucket,
 } from "../plan/seen-bucket.ts";
@@ -108,10 +110,17 @@ export class BucketOperations {
     return items.flatMap((item) => decoded(item) ?? []);
   }
 
-  /** Opens periods that are due and passes the boundaries of windows; returns whether any was. */
+  /**
+   * Opens periods that are due, leaves sessions that have ended behind, and passes the boundaries
+   * of windows; returns whether any was.
+   */
   async #openDue(shards: readonly SeenBucket[], nowMs: number): Promise<boolean> {
     const { store, namespaceId } = this.#context;
-    const due = shards.filter((bucket) => mustOpen(bucket, NONE, nowMs) || mustWalk(bucket, nowMs));
+    const isDue = (bucket: SeenBucket) =>
+      mustOpen(bucket, NONE, nowMs) ||
+      mustWalk(bucket, nowMs) ||
+      (!isPinned(bucket) && hasEnded(bucket, nowMs));
+    const due = shards.filter(isDue);
     for (const bucket of due) {
       const { entityId, resource, shard } = bucket;
       const { change, condition } = planOpening(bucket, nowMs, this.#rules);
@@ -232,6 +241,7 @@ function planAddition(
   // Clients of the Python library read the item again.
   if (isReset) plan.set(VALID_UNTIL, 0);
   if (isReset && rule.kind === "session") {
+    if (over) return 0;
     const startMs = nowMs - rule.seconds * 1000;
     const { windowStart, windowApplied } = periodAttributesOf(name);
     plan.set(windowStart, startMs);

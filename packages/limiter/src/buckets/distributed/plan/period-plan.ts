@@ -117,6 +117,18 @@ export function mustOpen(
   return false;
 }
 
+/**
+ * Whether a session has ended since the base time. The write that moves it to the end or beyond
+ * leaves the statement, so it comes before one that opens the next session without that.
+ */
+export function hasEnded({ limits, refilledAtMs }: StoredBucket, nowMs: number): boolean {
+  for (const stored of limits.values()) {
+    const isSession = stored.rate.rule?.kind === "session";
+    if (isSession && isOver(stored, nowMs) && !isOver(stored, refilledAtMs)) return true;
+  }
+  return false;
+}
+
 /** Returns the periods of some limits of a shard; `undefined` where none has periods. */
 export function periodOfShard(
   place: Place,
