@@ -305,6 +305,19 @@ export function quotasContract(store: StoreUnderTest): void {
     await refusalOf(take(subject, 1));
   });
 
+  extra("a quota that is removed after its edge comes back with what it carries", async () => {
+    const subject = await opened(store, []);
+    const set = (...limits: (string | Limit)[]) =>
+      subject.repo.limits.setEntity("key-1", limits, { resource: KEY.resource });
+    const carrying = Limit.quota("req", 10, { every: "day", carry: "both", carryMax: 5 });
+    await set(carrying);
+    await take(subject, 4);
+    toMidnight(subject);
+    await set("tpm:60/min");
+    await set(carrying);
+    expect(await left(subject)).toBe(15);
+  });
+
   extra("limits of a call that name another kind than the bucket has are refused", async () => {
     const subject = await opened(store, [DAILY]);
     await take(subject, 9);

@@ -17,7 +17,7 @@ import { kindOf, sameRate, staleNames } from "../../config-match.ts";
 import type { AmountsByName, BucketConfig } from "../../leg.ts";
 import { hasPeriods, isTimed } from "../../periods.ts";
 import { pausedName, pausedText, startPeriod } from "./paused-limits.ts";
-import { foldPeriod, mustOpen, periodSuffixes } from "./period-plan.ts";
+import { foldPeriod, mustOpen, periodSuffixes, storedAt } from "./period-plan.ts";
 import {
   type BalanceAt,
   balanceAt,
@@ -235,7 +235,8 @@ export class Rebase {
   }
 
   #pause(name: string, stored: StoredLimit): void {
-    const text = pausedText(stored, this.#periodMs);
+    const now = storedAt(this.#bucket, stored, this.#periodMs, this.#context.rules);
+    const text = pausedText(now, this.#periodMs);
     if (text === undefined) return;
     this.plan.set(pausedName(name, stored.rate), text);
     const { tokensMilli: value } = stored;
