@@ -57,6 +57,24 @@ export function sessionsContract(store: StoreUnderTest): void {
     await refusalOf(take(subject, 1));
   });
 
+  extra("a call that its parent refuses opens no session of the child", async () => {
+    const subject = await opened(store);
+    const { limiter, repo, time } = subject;
+    const other = await store.another(subject);
+    await repo.entities.create({ id: "team" });
+    await repo.entities.create({ id: KEY.entityId, parentId: "team", cascade: true });
+    await repo.limits.setEntity("team", ["tok:10/day UTC"], { resource: KEY.resource });
+    await take(subject, 1);
+    time.advance(LENGTH_MS);
+    // The first client has last seen a parent that holds enough.
+    await other.limiter.acquire({ ...KEY, entityId: "team", consume: { tok: 9 } });
+    time.advance(2000);
+    await refusalOf(take(subject, 1));
+    const own = (await limiter.status(KEY)).find(({ entityId }) => entityId === KEY.entityId);
+    expect(own).toMatchObject({ kind: "session", available: 10 });
+    expect(own?.resetsAtMs).toBeUndefined();
+  });
+
   test("a call for another limit of the bucket opens no session", async () => {
     const subject = await opened(store, [SESSION, "rpm:60/min"]);
     const { limiter, time } = subject;

@@ -2,12 +2,14 @@
  * Decides how the legs of a cascading call are consumed: all or none. Pure.
  *
  * Legs are independent items. Those that are likely to refuse go before the others, the rest in
- * parallel; when one is refused or fails, those that were consumed are refunded. Two calls may then
- * have blocked each other, each holding what the other needed: a call of which only a part was
- * refused checks the refused legs again after the refund, and if they have enough now, consumes leg
- * by leg. All calls use the same order then, from the child up, so that one of them is granted.
+ * parallel, and behind all of them those that begin a session, which no refund would end. When one
+ * is refused or fails, those that were consumed are refunded. Two calls may then have blocked each
+ * other, each holding what the other needed: a call of which only a part was refused checks the
+ * refused legs again after the refund, and if they have enough now, consumes leg by leg. All calls
+ * use the same order then, from the child up, so that one of them is granted.
  */
 
+import type { Limit } from "../../../domain/limit.ts";
 import { exceeds, fits, gatesOf, type Leg } from "../../leg.ts";
 import type { BucketStates } from "../state/bucket-states.ts";
 import type { ConsumeAnswer } from "./step.ts";
@@ -72,25 +74,38 @@ export function goesAgain(legs: readonly Leg[], history: LegsHistory): boolean {
   });
 }
 
-/** Returns the legs that go next: one that had too little, or hardly enough; else all together. */
+/**
+ * Returns the legs that go next: one that had too little, or hardly enough; else all together. Legs
+ * that begin a session go behind the others: a refund would leave it open.
+ */
 function firstOf(
   legs: readonly Leg[],
   open: readonly number[],
   states: BucketStates,
 ): readonly number[] {
-  const balances = open.map((leg) => {
-    const { config } = legs[leg] as Leg;
-    return states.lastBalances(legs[leg] as Leg, config).balancesMilli;
+  const lacks = (times: number) => (position: number) => {
+    const leg = legs[position] as Leg;
+    const needed = gatesOf(leg.config, leg.amountsMilli).map((amount) => times * amount);
+    return exceeds(needed, states.lastBalances(leg, leg.config).balancesMilli);
+  };
+  const refusing = open.find(lacks(1));
+  if (refusing !== undefined) return [refusing];
+  const others = open.filter((position) => !beginsSession(legs[position] as Leg, states));
+  const next = others.length > 0 ? others : open;
+  const scarce = next.find(lacks(2));
+  return scarce === undefined ? next : [scarce];
+}
+
+/** Whether a leg begins a session, as far as this process knows. */
+function beginsSession(leg: Leg, states: BucketStates): boolean {
+  const { config, amountsMilli } = leg;
+  const isUsed = ({ kind }: Limit, position: number) =>
+    kind === "session" && (amountsMilli[position] ?? 0) > 0;
+  if (!config.limits.some(isUsed)) return false;
+  const periods = states.periodsOf(leg, config);
+  return config.limits.some((limit, position) => {
+    return isUsed(limit, position) && periods?.[position] === undefined;
   });
-  for (const times of [1, 2]) {
-    const scarce = open.find((leg, position) => {
-      const { config, amountsMilli } = legs[leg] as Leg;
-      const needed = gatesOf(config, amountsMilli).map((amount) => times * amount);
-      return exceeds(needed, balances[position] as readonly number[]);
-    });
-    if (scarce !== undefined) return [scarce];
-  }
-  return open;
 }
 
 function isStopped({ answers, failures }: LegsHistory): boolean {

@@ -23,6 +23,7 @@ function legOf(tokens: number, entityId = "e"): Leg {
   };
 }
 
+const SESSION = configOf(["a:10/session:5hour"]);
 const KNOWN = situationOf([shardOf(6)]).states;
 
 function next(
@@ -51,6 +52,18 @@ test.each([
   ["one had too little and one hardly enough", [4, 7], [1]],
 ])("legs go first or together where %s", (_, [one = 0, other = 0], expected) => {
   expect(next([legOf(one), legOf(other)])).toEqual({ do: "consume", legs: expected });
+});
+
+test("a leg that begins a session goes behind the others, unless it is certain to refuse", () => {
+  const session = (tokens: number) => ({ ...legOf(tokens, "new"), config: SESSION });
+  const known = { isRead: true };
+  const legs = [session(8), legOf(1)];
+  expect(next(legs, known)).toEqual({ do: "consume", legs: [1] });
+  const answers = [undefined, CONSUMED];
+  expect(next(legs, { ...known, answers })).toEqual({ do: "consume", legs: [0] });
+  expect(next([session(11), legOf(1)], known)).toEqual({ do: "consume", legs: [0] });
+  expect(next([session(1), session(2)], known)).toEqual({ do: "consume", legs: [0, 1] });
+  expect(next([session(0), legOf(1)], known)).toEqual({ do: "consume", legs: [0, 1] });
 });
 
 test("the second pass consumes leg by leg, from the child up", () => {
