@@ -1,17 +1,9 @@
-/**
- * Every store gives the same answers. Two limiters live through the same story, one with buckets in
- * this process, one with buckets that are items; what they say is compared step by step.
- */
+/** Every store gives the same answers. */
 
-import type { Lease } from "@zae-limiter/limiter/acquire/lease/lease.ts";
-import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
-import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
-import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
 import { casesOf } from "@zae-limiter/test-support/effort.ts";
-import { overTable } from "@zae-limiter/test-support/over-table.ts";
-import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { test } from "vitest";
+import { expectSameAnswers, Telling } from "./both-stores.ts";
 
 const SEED = Number(process.env.FC_SEED ?? 20_251_116);
 const RUNS = casesOf(80);
@@ -96,37 +88,16 @@ function stories(
   return fc.array(fc.oneof(...always, ...changes), { minLength: 10, maxLength: 40 });
 }
 
-/** One store, and what is said of it. */
-class Telling {
-  readonly #limiter: RateLimiter;
-  readonly #leases: Lease[] = [];
-
-  constructor(repository: Repository) {
-    this.#limiter = new RateLimiter(repository);
-  }
-
-  async begin(): Promise<void> {
-    const { entities, limits: stored } = this.#limiter.repository;
+class RateTelling extends Telling<Step> {
+  override async begin(): Promise<void> {
+    const { entities, limits: stored } = this.limiter.repository;
     await stored.setSystem(["rpm:5/min", "tpm:100/min"]);
     await entities.create({ id: "parent" });
     await entities.create({ id: "child", parentId: "parent", cascade: true });
   }
 
-  async tell(what: Step): Promise<unknown> {
-    try {
-      return await this.#live(what);
-    } catch (error) {
-      const { name, message } = error as Error;
-      return { name, message };
-    }
-  }
-
-  end(): Promise<void> {
-    return this.#limiter.close();
-  }
-
-  async #live(what: Step): Promise<unknown> {
-    const { limits: stored, buckets } = this.#limiter.repository;
+  protected async live(what: Step): Promise<unknown> {
+    const { limits: stored, buckets } = this.limiter.repository;
     switch (what.do) {
       case "wait":
         return undefined;
@@ -139,39 +110,24 @@ class Telling {
       }
       case "look": {
         const entityId = what.id;
-        const statuses = await this.#limiter.status({ entityId, resource: "api" });
+        const statuses = await this.limiter.status({ entityId, resource: "api" });
         const states = await buckets.list(entityId);
         // A bucket of which nothing was taken is as good as none.
         const used = states.filter(({ totalConsumed }) => totalConsumed !== 0);
         const consumed = used.map((state) => [state.limitName, state.totalConsumed]);
         return [statuses, Object.fromEntries(consumed)];
       }
-      case "take":
-        return this.#take(what);
+      case "take": {
+        const { id: entityId, consume, limits } = what;
+        return this.take({ entityId, resource: "api", consume, limits });
+      }
+      case "settle":
+        return this.use(what.lease, (lease) => lease[what.how]());
+      case "more":
+        return this.use(what.lease, (lease) => lease.consume({ rpm: what.rpm }));
       default:
-        return this.#use(what);
+        return this.use(what.lease, (lease) => lease.adjust({ rpm: what.rpm, tpm: what.tpm }));
     }
-  }
-
-  async #take({ id: entityId, consume, limits: own }: Extract<Step, { do: "take" }>) {
-    const decision = await this.#limiter.tryAcquire({
-      entityId,
-      resource: "api",
-      consume,
-      limits: own,
-    });
-    if (!decision.granted) return decision.toJSON();
-    this.#leases.push(decision.lease);
-    return { consumed: decision.lease.consumed, statuses: decision.lease.statuses };
-  }
-
-  async #use(what: Extract<Step, { do: "settle" | "adjust" | "more" }>): Promise<unknown> {
-    const held = this.#leases[what.lease % Math.max(1, this.#leases.length)];
-    if (held === undefined) return undefined;
-    if (what.do === "settle") await held[what.how]();
-    else if (what.do === "more") await held.consume({ rpm: what.rpm });
-    else held.adjust({ rpm: what.rpm, tpm: what.tpm });
-    return held.consumed;
   }
 }
 
@@ -184,20 +140,7 @@ test.each([
 ])(
   `embedded and distributed buckets answer the same with %s (${RUNS} stories, FC_SEED=${SEED})`,
   async (_, story) => {
-    const told = fc.asyncProperty(story, async (steps) => {
-      const time = new VirtualTime(1_900_000_000_000);
-      const { clock } = time;
-      const embedded = new Telling(await Repository.open("memory:", { clock }));
-      const items = new MemoryItemStore({ clock });
-      const distributed = new Telling(await overTable(items, { clock }));
-      await Promise.all([embedded.begin(), distributed.begin()]);
-      for (const [at, what] of steps.entries()) {
-        // For a second a refusal may be repeated from memory, without a read of the bucket.
-        time.advance(what.do === "wait" ? what.ms : 1000);
-        expect(await distributed.tell(what), `step ${at}`).toEqual(await embedded.tell(what));
-      }
-      await Promise.all([embedded.end(), distributed.end()]);
-    });
+    const told = fc.asyncProperty(story, (steps) => expectSameAnswers(RateTelling, steps));
     await fc.assert(told, { numRuns: RUNS, seed: SEED });
   },
 );

@@ -1,18 +1,10 @@
-/**
- * Every store gives the same answers for quotas and sessions. Two limiters live through the same
- * story, one with buckets in this process, one with buckets that are items.
- */
+/** Every store gives the same answers for quotas and sessions. */
 
-import type { Lease } from "@zae-limiter/limiter/acquire/lease/lease.ts";
-import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
-import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
-import { MemoryItemStore } from "@zae-limiter/limiter/storage/memory/item-store.ts";
 import { casesOf } from "@zae-limiter/test-support/effort.ts";
-import { overTable } from "@zae-limiter/test-support/over-table.ts";
-import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { test } from "vitest";
+import { expectSameAnswers, Telling } from "./both-stores.ts";
 
 const SEED = Number(process.env.FC_SEED ?? 20_251_116);
 const RUNS = casesOf(80);
@@ -108,30 +100,9 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant("look" as const) }) },
 );
 
-/** One store, and what is said of it. */
-class Telling {
-  readonly #limiter: RateLimiter;
-  readonly #leases: Lease[] = [];
-
-  constructor(repository: Repository) {
-    this.#limiter = new RateLimiter(repository);
-  }
-
-  async tell(what: Step): Promise<unknown> {
-    try {
-      return await this.#live(what);
-    } catch (error) {
-      const { name, message } = error as Error;
-      return { name, message };
-    }
-  }
-
-  end(): Promise<void> {
-    return this.#limiter.close();
-  }
-
-  async #live(what: Step): Promise<unknown> {
-    const { limits: stored, buckets } = this.#limiter.repository;
+class QuotaTelling extends Telling<Step> {
+  protected async live(what: Step): Promise<unknown> {
+    const { limits: stored, buckets } = this.limiter.repository;
     switch (what.do) {
       case "wait":
         return undefined;
@@ -142,39 +113,21 @@ class Telling {
       case "reset":
         return (await buckets.reset(KEY)).amounts;
       case "look":
-        return this.#limiter.status(KEY);
-      case "take": {
-        const decision = await this.#limiter.tryAcquire({ ...KEY, consume: what.consume });
-        if (!decision.granted) return decision.toJSON();
-        this.#leases.push(decision.lease);
-        return { consumed: decision.lease.consumed, statuses: decision.lease.statuses };
-      }
-      default: {
-        const held = this.#leases[what.lease % Math.max(1, this.#leases.length)];
-        if (held === undefined) return undefined;
-        if (what.do === "settle") await held[what.how]();
-        else held.adjust(what.by);
-        return held.consumed;
-      }
+        return this.limiter.status(KEY);
+      case "take":
+        return this.take({ ...KEY, consume: what.consume });
+      case "settle":
+        return this.use(what.lease, (lease) => lease[what.how]());
+      default:
+        return this.use(what.lease, (lease) => lease.adjust(what.by));
     }
   }
 }
 
 test(`embedded and distributed buckets answer the same for quotas and sessions (${RUNS} stories, FC_SEED=${SEED})`, async () => {
   const stories = fc.array(step, { minLength: 10, maxLength: 40 });
-  const told = fc.asyncProperty(limits, stories, async (first, steps) => {
-    const time = new VirtualTime(1_900_000_000_000);
-    const { clock } = time;
-    const embedded = new Telling(await Repository.open("memory:", { clock }));
-    const items = new MemoryItemStore({ clock });
-    const distributed = new Telling(await overTable(items, { clock }));
-    const begin: Step = { do: "limits", limits: first };
-    for (const [at, what] of [begin, ...steps].entries()) {
-      // For a second a refusal may be repeated from memory, without a read of the bucket.
-      time.advance(what.do === "wait" ? what.ms : 1000);
-      expect(await distributed.tell(what), `step ${at}`).toEqual(await embedded.tell(what));
-    }
-    await Promise.all([embedded.end(), distributed.end()]);
-  });
+  const told = fc.asyncProperty(limits, stories, (first, steps) =>
+    expectSameAnswers(QuotaTelling, [{ do: "limits", limits: first }, ...steps]),
+  );
   await fc.assert(told, { numRuns: RUNS, seed: SEED });
 });

@@ -1,21 +1,15 @@
 /** Calls that wait for a quota to reset: they are granted at the edge, in their order. */
 
-import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
+import type { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { SimulatedTable } from "@zae-limiter/testing/table/simulated-table.ts";
 import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { STORES } from "./both-stores.ts";
 
 const MIDNIGHT_MS = Date.parse("2027-01-16T00:00Z");
 /** Waiters of a process wake at most so long after the edge. */
 const JITTER_MS = 100;
 const CALL = { entityId: "key", resource: "api" };
-
-const STORES = {
-  memory: (time: VirtualTime) =>
-    RateLimiter.open("memory:", { clock: time.clock, timer: time.timer }),
-  "distributed buckets": (time: VirtualTime) =>
-    new SimulatedTable({ time, seed: 1 }).process().open(),
-};
 
 for (const [name, open] of Object.entries(STORES)) {
   describe(`on ${name}`, () => {

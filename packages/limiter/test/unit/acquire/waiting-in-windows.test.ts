@@ -1,21 +1,13 @@
 /** Calls that wait while a window of their limit opens or closes. */
 
-import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { Limit } from "@zae-limiter/limiter/domain/limit.ts";
-import { SimulatedTable } from "@zae-limiter/testing/table/simulated-table.ts";
 import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
 import { describe, expect, test } from "vitest";
+import { STORES } from "./both-stores.ts";
 
 const NINE_MS = Date.parse("2027-01-15T09:00Z");
 const CALL = { entityId: "key", resource: "api" };
 const LIMIT = Limit.parse("rpm:60/min:100").withSchedule([{ when: "9-10", scale: 0.5 }]);
-
-const STORES = {
-  memory: (time: VirtualTime) =>
-    RateLimiter.open("memory:", { clock: time.clock, timer: time.timer }),
-  "distributed buckets": (time: VirtualTime) =>
-    new SimulatedTable({ time, seed: 1 }).process().open(),
-};
 
 describe.each(Object.entries(STORES))("calls that wait on %s", (_, open) => {
   /** Notes the seconds from nine o'clock at which each of these calls is granted. */

@@ -3,21 +3,14 @@
  */
 
 import type { AcquireRequest } from "@zae-limiter/limiter/acquire/acquire-request.ts";
-import { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
-import { SimulatedTable } from "@zae-limiter/testing/table/simulated-table.ts";
+import type { RateLimiter } from "@zae-limiter/limiter/acquire/rate-limiter.ts";
 import { VirtualTime } from "@zae-limiter/testing/time/virtual-time.ts";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { STORES } from "./both-stores.ts";
 
 const bucket = { entityId: "key-1", resource: "chat" };
 const DAY_SECONDS = 86_400;
 const call = { ...bucket, consume: { rpd: 1 }, maxWaitSeconds: DAY_SECONDS };
-
-const STORES = {
-  memory: (time: VirtualTime) =>
-    RateLimiter.open("memory:", { clock: time.clock, timer: time.timer }),
-  "distributed buckets": (time: VirtualTime) =>
-    new SimulatedTable({ time, seed: 1 }).process().open(),
-};
 
 for (const [name, open] of Object.entries(STORES)) {
   describe(`on ${name}`, () => {

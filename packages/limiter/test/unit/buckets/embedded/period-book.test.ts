@@ -1,30 +1,15 @@
 import { PeriodBook } from "@zae-limiter/limiter/buckets/embedded/period-book.ts";
 import { decodePeriod } from "@zae-limiter/limiter/records/usage/period-item.ts";
 import { OTHER_ENTITIES } from "@zae-limiter/limiter/records/usage/usage-item.ts";
-import { applyChange } from "@zae-limiter/limiter/storage/evaluate.ts";
-import type { Item } from "@zae-limiter/limiter/storage/item.ts";
 import { expect, test } from "vitest";
+import { snapshotItems } from "./snapshot-items.ts";
 
 const NOON = Date.parse("2026-11-18T12:00:00Z");
 const MIDNIGHT = NOON + 12 * 3_600_000;
 
 function bookOf(maxEntities: number) {
-  const stored = new Map<string, Item>();
-  const idOf = ({ PK, SK }: { PK: string; SK: string }) => `${PK} ${SK}`;
-  const book = new PeriodBook(
-    {
-      read: (key) => stored.get(idOf(key)),
-      update: (key, change) => {
-        stored.set(idOf(key), applyChange(key, stored.get(idOf(key)), change));
-      },
-      remove: (key) => stored.delete(idOf(key)),
-      count: ({ partition, prefix }) =>
-        [...stored.values()].filter(
-          ({ GSI2PK, GSI2SK }) => GSI2PK === partition && String(GSI2SK).startsWith(prefix),
-        ).length,
-    },
-    { retentionDays: 30, maxEntities },
-  );
+  const { stored, items } = snapshotItems();
+  const book = new PeriodBook(items, { retentionDays: 30, maxEntities });
   const close = (entityId: string, used: number, endMs: number) => {
     const amounts = { allowance: 9000, carried: 0, granted: 9000, used: used * 1000, late: 0 };
     const times = { kind: "session", startMs: endMs - 1000, endMs } as const;

@@ -1,29 +1,16 @@
-import { type SnapshotItems, usageBook } from "@zae-limiter/limiter/buckets/embedded/usage-book.ts";
+import { usageBook } from "@zae-limiter/limiter/buckets/embedded/usage-book.ts";
 import { WINDOW_TYPES } from "@zae-limiter/limiter/core/windows.ts";
 import {
   decodeUsage,
   OTHER_ENTITIES,
   type UsageSnapshot,
 } from "@zae-limiter/limiter/records/usage/usage-item.ts";
-import { applyChange } from "@zae-limiter/limiter/storage/evaluate.ts";
-import type { Item } from "@zae-limiter/limiter/storage/item.ts";
 import { expect, test } from "vitest";
 import { NOW } from "./bucket-of.ts";
+import { snapshotItems } from "./snapshot-items.ts";
 
 function book(maxEntities: number) {
-  const stored = new Map<string, Item>();
-  const idOf = ({ PK, SK }: { PK: string; SK: string }) => `${PK} ${SK}`;
-  const items: SnapshotItems = {
-    read: (key) => stored.get(idOf(key)),
-    update: (key, change) => {
-      stored.set(idOf(key), applyChange(key, stored.get(idOf(key)), change));
-    },
-    remove: (key) => stored.delete(idOf(key)),
-    count: ({ partition, prefix }) =>
-      [...stored.values()].filter(
-        ({ GSI2PK, GSI2SK }) => GSI2PK === partition && String(GSI2SK).startsWith(prefix),
-      ).length,
-  };
+  const { stored, items } = snapshotItems();
   const count = usageBook(items, { retentionDays: 30, maxEntities });
   const snapshots = (window: string): Record<string, [tokens: number, events: number]> => {
     const decoded = [...stored.values()].map(decodeUsage) as UsageSnapshot[];
