@@ -7,12 +7,11 @@ import { boundedMap } from "../base/bounded-map.ts";
 import type { Clock, Deadline } from "../base/time.ts";
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import { type Link, sameLink } from "../buckets/leg.ts";
+import { KNOWN_MS } from "../buckets/spent.ts";
 import { type BucketName, bucketId } from "../records/keys.ts";
 
 const LINKS_MAX = 50_000;
 const LINK_LIFETIME_MS = 60_000;
-/** A link shown longer ago than this may not refuse a call; the same as for a balance. */
-const SHOWN_MS = 1000;
 
 interface CachedLink {
   readonly link: Link;
@@ -83,7 +82,7 @@ export class KnownLinks {
   }
 
   #isRecent({ shownAtMs }: CachedLink): boolean {
-    return this.#clock() - shownAtMs <= SHOWN_MS;
+    return this.#clock() - shownAtMs <= KNOWN_MS;
   }
 
   #cached(name: string): CachedLink | undefined {

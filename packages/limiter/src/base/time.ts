@@ -24,6 +24,14 @@ export function serverClock(
   };
 }
 
+/**
+ * Whether a time lies less than `withinMs` before `nowMs`. One that lies ahead does not: the clock
+ * was set back since, and proves nothing.
+ */
+export function isRecent(atMs: number | undefined, nowMs: number, withinMs: number): boolean {
+  return atMs !== undefined && nowMs >= atMs && nowMs - atMs < withinMs;
+}
+
 /** Measures durations and waits: in real time, or virtually in simulations. */
 export interface Timer {
   /** Milliseconds since some moment, which is not the time of day; never runs backwards. */

@@ -1,5 +1,6 @@
 /** Repeats refunds that failed, in the background, and warns when they keep failing. */
 
+import { BackgroundWork } from "../base/background.ts";
 import type { Random } from "../base/random.ts";
 import type { Timer } from "../base/time.ts";
 import { RateLimiterUnavailable } from "../domain/errors/errors.ts";
@@ -22,21 +23,19 @@ export interface LaterRefundsOptions {
 
 export class LaterRefunds {
   readonly #options: LaterRefundsOptions;
-  readonly #pending = new Set<Promise<void>>();
+  readonly #work = new BackgroundWork();
 
   constructor(options: LaterRefundsOptions) {
     this.#options = options;
   }
 
   add(adjustment: Adjustment, write: () => Promise<void>, cause: unknown): void {
-    const repeated = this.#repeat(adjustment, write, cause);
-    this.#pending.add(repeated);
-    void repeated.finally(() => this.#pending.delete(repeated));
+    this.#work.add(this.#repeat(adjustment, write, cause));
   }
 
   /** Resolves when no refund is pending. */
-  async idle(): Promise<void> {
-    while (this.#pending.size > 0) await Promise.all(this.#pending);
+  idle(): Promise<void> {
+    return this.#work.idle();
   }
 
   async #repeat(adjustment: Adjustment, write: () => Promise<void>, first: unknown): Promise<void> {

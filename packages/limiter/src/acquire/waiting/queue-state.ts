@@ -1,5 +1,7 @@
 /** The cached state of a queue of waiters: the last answer of the store, and the refunds since. */
 
+import { isRecent } from "../../base/time.ts";
+import { KNOWN_MS } from "../../buckets/spent.ts";
 import { accruedMilli, hasSlots, retryAfterMs } from "../../core/bucket.ts";
 import { floorDiv } from "../../core/integers.ts";
 import { waitThrough } from "../../core/rate-schedule.ts";
@@ -23,9 +25,6 @@ interface Answer {
   readonly refunded: Map<string, number>;
 }
 
-/** How long a cached state may refuse requests, in milliseconds. */
-const KNOWN_MS = 1000;
-
 /** Returns the oldest time for `know` at which an answer is not stale yet when it comes. */
 export function oldestFresh(nowMs: number): number {
   return nowMs - KNOWN_MS + 1;
@@ -40,9 +39,7 @@ export class QueueState {
 
   /** Returns whether the answer is too old to refuse a request. */
   isStale(nowMs: number): boolean {
-    if (this.#answer === undefined) return false;
-    const ageMs = nowMs - this.#answer.shownAtMs;
-    return ageMs < 0 || ageMs >= KNOWN_MS;
+    return this.#answer !== undefined && !isRecent(this.#answer.shownAtMs, nowMs, KNOWN_MS);
   }
 
   /** Returns all refunds so far; the answer to a request that asks now may lack later ones. */

@@ -1,7 +1,7 @@
 /** Holds slots of embedded buckets for this process, and gives back those of dead holders. */
 
 import { boundedMap } from "../../base/bounded-map.ts";
-import type { Deadline } from "../../base/time.ts";
+import { type Deadline, isRecent } from "../../base/time.ts";
 import { RateLimiterUnavailable } from "../../domain/errors/errors.ts";
 import { decodeHolder, type HolderRecord, holderKey } from "../../records/holders.ts";
 import { bucketId } from "../../records/keys.ts";
@@ -154,9 +154,7 @@ export class EmbeddedSlots {
     if (!takesSlots(leg) || !exceeds(slotsOnly(leg.config, leg.amountsMilli), balancesMilli)) {
       return false;
     }
-    const name = bucketId(leg);
-    const sinceMs = nowMs - (this.#searchedMs.get(name) ?? Number.NEGATIVE_INFINITY);
-    return sinceMs < 0 || sinceMs >= SEARCH_MS;
+    return !isRecent(this.#searchedMs.get(bucketId(leg)), nowMs, SEARCH_MS);
   }
 
   /** Returns the holders that are dead; all records that are not known are read at once. */

@@ -5,6 +5,7 @@
  * step has taken them, whatever answers get lost, and the rows say which.
  */
 
+import { BackgroundWork } from "../../base/background.ts";
 import { randomToken } from "../../base/random.ts";
 import type { Deadline } from "../../base/time.ts";
 import { hasSlots } from "../../core/bucket.ts";
@@ -35,7 +36,7 @@ export interface UnsureSlotsOptions extends UntilAnsweredOptions {
 
 export class UnsureSlots {
   readonly #options: UnsureSlotsOptions;
-  readonly #pending = new Set<Promise<void>>();
+  readonly #work = new BackgroundWork();
   #tokens = 0;
 
   constructor(options: UnsureSlotsOptions) {
@@ -61,22 +62,17 @@ export class UnsureSlots {
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
     }
-    this.#keep(this.#untilAnswered(() => write()));
+    this.#work.add(this.#untilAnswered(() => write()));
   }
 
   /** Gives back, in the background, what a request may have taken. */
   add(slots: readonly TakenSlots[], token: string): void {
-    if (slots.length > 0) this.#keep(this.#settle(slots, token));
-  }
-
-  #keep(work: Promise<void>): void {
-    this.#pending.add(work);
-    void work.finally(() => this.#pending.delete(work));
+    if (slots.length > 0) this.#work.add(this.#settle(slots, token));
   }
 
   /** Resolves when nothing is given back any more. */
-  async idle(): Promise<void> {
-    while (this.#pending.size > 0) await Promise.all(this.#pending);
+  idle(): Promise<void> {
+    return this.#work.idle();
   }
 
   async #settle(slots: readonly TakenSlots[], token: string): Promise<void> {

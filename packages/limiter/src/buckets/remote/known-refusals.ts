@@ -5,7 +5,7 @@
  */
 
 import { boundedMap } from "../../base/bounded-map.ts";
-import type { Clock } from "../../base/time.ts";
+import { type Clock, isRecent } from "../../base/time.ts";
 import { tokensAfter } from "../../core/bucket.ts";
 import type { Limit } from "../../domain/limit.ts";
 import { SCHEDULES } from "../../domain/schedules.ts";
@@ -94,7 +94,7 @@ function isKnown(
   nowMs: number,
   withinMs: number,
 ): boolean {
-  if (limits !== config.limits || nowMs < atMs || nowMs - atMs >= withinMs) return false;
+  if (limits !== config.limits || !isRecent(atMs, nowMs, withinMs)) return false;
   return periods?.some((period) => period !== undefined && nowMs >= period.endMs) !== true;
 }
 

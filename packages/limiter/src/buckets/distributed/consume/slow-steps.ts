@@ -1,7 +1,7 @@
 /** The steps of a group that a warm consume of one shard does not need. */
 
 import { boundedMap } from "../../../base/bounded-map.ts";
-import type { Clock } from "../../../base/time.ts";
+import { type Clock, isRecent } from "../../../base/time.ts";
 import { InfrastructureError, RateLimiterUnavailable } from "../../../domain/errors/errors.ts";
 import { type BucketName, bucketId } from "../../../records/keys.ts";
 import { sumOf } from "../../leg.ts";
@@ -46,9 +46,7 @@ export class SlowSteps {
 
   /** Returns whether this process has just probed a throttled shard. */
   isProbed(name: BucketName, shard: number, nowMs: number): boolean {
-    const atMs = this.#probedAtMs.get(`${bucketId(name)}#${shard}`);
-    const agoMs = nowMs - (atMs ?? Number.NEGATIVE_INFINITY);
-    return agoMs >= 0 && agoMs < PROBE_MS;
+    return isRecent(this.#probedAtMs.get(`${bucketId(name)}#${shard}`), nowMs, PROBE_MS);
   }
 
   perform(step: SlowStep, group: ConsumeGroup): Promise<void> {

@@ -9,8 +9,10 @@
  * proof.
  */
 
+import { BackgroundWork } from "../../../base/background.ts";
 import { boundedMap } from "../../../base/bounded-map.ts";
 import { randomToken } from "../../../base/random.ts";
+import { isRecent } from "../../../base/time.ts";
 import { invariant } from "../../../domain/check.ts";
 import { InfrastructureError } from "../../../domain/errors/errors.ts";
 import { type BucketName, bucketId } from "../../../records/keys.ts";
@@ -49,7 +51,7 @@ export class Merger {
   readonly #items: ShardItems;
   readonly #options: MergerOptions;
   readonly #triedAtMs = boundedMap<number>(REMEMBERED_MAX);
-  readonly #underWay = new Set<Promise<void>>();
+  readonly #merges = new BackgroundWork();
   #isClosed = false;
   /** An unexpected error: no call waits for the merge, so `close` throws it. */
   #failure: unknown;
@@ -67,17 +69,15 @@ export class Merger {
     const nowMs = this.#context.clock();
     if (this.#options.keepsShards === true || !mayHalve(first, nowMs)) return;
     const id = bucketId(first);
-    const agoMs = nowMs - (this.#triedAtMs.get(id) ?? Number.NEGATIVE_INFINITY);
-    if (agoMs >= 0 && agoMs < CLAIM_MS) return;
+    if (isRecent(this.#triedAtMs.get(id), nowMs, CLAIM_MS)) return;
     this.#triedAtMs.set(id, nowMs);
-    const work = this.#merge(first).finally(() => this.#underWay.delete(work));
-    this.#underWay.add(work);
+    this.#merges.add(this.#merge(first));
   }
 
   /** Stops the merge after the pair that it works on. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all(this.#underWay);
+    await this.#merges.idle();
     if (this.#failure !== undefined) throw this.#failure;
   }
 

@@ -8,7 +8,7 @@
 
 import { boundedMap } from "../../../base/bounded-map.ts";
 import { randomToken } from "../../../base/random.ts";
-import type { Deadline } from "../../../base/time.ts";
+import { type Deadline, isRecent } from "../../../base/time.ts";
 import { type BucketName, bucketId } from "../../../records/keys.ts";
 import type { RecordContext } from "../../../records/record-context.ts";
 import type { Key } from "../../../storage/item.ts";
@@ -184,8 +184,7 @@ export class Splitter {
   #rests(hot: SeenBucket): boolean {
     const id = `${bucketId(hot)}#${hot.shard}`;
     const nowMs = this.#context.clock();
-    const agoMs = nowMs - (this.#triedAtMs.get(id) ?? Number.NEGATIVE_INFINITY);
-    if (agoMs >= 0 && agoMs < SPLIT_PAUSE_MS) return true;
+    if (isRecent(this.#triedAtMs.get(id), nowMs, SPLIT_PAUSE_MS)) return true;
     this.#triedAtMs.set(id, nowMs);
     return false;
   }

@@ -5,7 +5,7 @@
  */
 
 import { boundedMap } from "../../../base/bounded-map.ts";
-import type { Deadline } from "../../../base/time.ts";
+import { type Deadline, isRecent } from "../../../base/time.ts";
 import { RateLimiterUnavailable } from "../../../domain/errors/errors.ts";
 import type { HolderRecords } from "../../../records/holders.ts";
 import { bucketId } from "../../../records/keys.ts";
@@ -75,8 +75,7 @@ export class DeadHolders {
   async #reclaimIn(leg: Leg, deadline: Deadline): Promise<boolean> {
     const nowMs = this.#context.clock();
     const id = bucketId(leg);
-    const agoMs = nowMs - (this.#searchedMs.get(id) ?? Number.NEGATIVE_INFINITY);
-    if (agoMs >= 0 && agoMs < SEARCH_MS) return false;
+    if (isRecent(this.#searchedMs.get(id), nowMs, SEARCH_MS)) return false;
     const shards = Array.from({ length: this.#states.countOf(leg) ?? 1 }, (_, shard) =>
       this.#states.of(leg, shard),
     ).flatMap((state) => state?.bucket ?? []);

@@ -7,6 +7,7 @@
  * background.
  */
 
+import { BackgroundWork } from "../../../base/background.ts";
 import { entryOf } from "../../../base/entry.ts";
 import { Deadline } from "../../../base/time.ts";
 import { RateLimiterUnavailable, ValidationError } from "../../../domain/errors/errors.ts";
@@ -87,7 +88,7 @@ export class OwnSlots {
   readonly #clock: RecordContext["clock"];
   readonly #options: OwnSlotsOptions;
   readonly #places = new Map<string, Place>();
-  readonly #pending = new Set<Promise<unknown>>();
+  readonly #work = new BackgroundWork();
 
   constructor({ store, clock }: Pick<RecordContext, "store" | "clock">, options: OwnSlotsOptions) {
     this.#store = store;
@@ -152,7 +153,7 @@ export class OwnSlots {
 
   /** Waits for what is given back in the background, and ends the holder. */
   async close(): Promise<void> {
-    while (this.#pending.size > 0) await Promise.all(this.#pending);
+    await this.#work.idle();
     await this.#options.holder.close();
   }
 
@@ -239,13 +240,8 @@ export class OwnSlots {
       if (write.slots <= 0) return;
       // Until it is known, they are held: this process goes on being renewed.
       this.#options.holder.add(write.entry, write.slots);
-      this.#keep(this.#giveBack(unsure));
+      this.#work.add(this.#giveBack(unsure));
     });
-  }
-
-  #keep(work: Promise<unknown>): void {
-    this.#pending.add(work);
-    void work.finally(() => this.#pending.delete(work));
   }
 
   /** Gives back what was taken for no lease, once it is known that it was. */

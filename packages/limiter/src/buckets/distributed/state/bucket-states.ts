@@ -1,7 +1,7 @@
 /** Whole buckets as this process knows them: all their shards together, from the cached states. */
 
 import { boundedMap } from "../../../base/bounded-map.ts";
-import type { Clock } from "../../../base/time.ts";
+import { type Clock, isRecent } from "../../../base/time.ts";
 import { type BucketName, bucketId, bucketKey } from "../../../records/keys.ts";
 import type { Key } from "../../../storage/item.ts";
 import { type BucketConfig, fits, gatesOf, type Leg, type SeenPeriods } from "../../leg.ts";
@@ -132,9 +132,7 @@ export class BucketStates {
 
   isThrottled(name: BucketName, shard: number, nowMs: number): boolean {
     if (this.#throttledAtMs.size === 0) return false;
-    const atMs = this.#throttledAtMs.get(`${bucketId(name)}#${shard}`);
-    const agoMs = nowMs - (atMs ?? Number.NEGATIVE_INFINITY);
-    return agoMs >= 0 && agoMs < THROTTLED_MS;
+    return isRecent(this.#throttledAtMs.get(`${bucketId(name)}#${shard}`), nowMs, THROTTLED_MS);
   }
 
   /** Drops all states, also those of shards that the first one does not count any more. */
@@ -159,7 +157,7 @@ export class BucketStates {
     first = this.of(name, 0),
   ): { readonly refused: readonly T[]; readonly sumsMilli: readonly number[] } | undefined {
     // The balances of the first shard nearly always suffice.
-    if (first?.bucket === undefined || !isRecent(first, nowMs)) return undefined;
+    if (first?.bucket === undefined || !mayRefuse(first, nowMs)) return undefined;
     const firstMilli = balancesOf(first.bucket, config, nowMs);
     const lacks = ({ amountsMilli }: T, has: readonly number[]) => !fits(config, amountsMilli, has);
     const scarce = parts.filter((part) => lacks(part, firstMilli));
@@ -200,7 +198,7 @@ export class BucketStates {
   /** Returns the balances of a bucket that refuses a leg by a quota or a session that is spent. */
   #spent(leg: Leg, nowMs: number, first: CachedState): readonly number[] | undefined {
     const { config, amountsMilli } = leg;
-    if (first.bucket === undefined || !isRecent(first, nowMs, SPENT_MS)) return undefined;
+    if (first.bucket === undefined || !mayRefuse(first, nowMs, SPENT_MS)) return undefined;
     const lacks = (has: readonly number[]) => !fits(config, amountsMilli, spentOf(config, has));
     if (!lacks(balancesOf(first.bucket, config, nowMs))) return undefined;
     const known = this.known(leg, config, nowMs, first, SPENT_MS);
@@ -212,7 +210,7 @@ export class BucketStates {
   /** Returns whether the store has shown the first shard, and its link, within the last second. */
   isShown(name: BucketName): boolean {
     const first = this.of(name, 0);
-    return first?.bucket !== undefined && isRecent(first, this.clock());
+    return first?.bucket !== undefined && mayRefuse(first, this.clock());
   }
 
   /** Returns the balances of all shards, if each was shown within that time. */
@@ -223,7 +221,7 @@ export class BucketStates {
     first = this.of(name, 0),
     withinMs = KNOWN_MS,
   ): KnownBalances | undefined {
-    if (first === undefined || !isRecent(first, nowMs, withinMs)) return undefined;
+    if (first === undefined || !mayRefuse(first, nowMs, withinMs)) return undefined;
     if (first.bucket === undefined) return { shards: [], sumsMilli: fullBalances(config, nowMs) };
     const shards: (readonly number[])[] = [];
     const sumsMilli = config.limits.map(() => 0);
@@ -254,7 +252,7 @@ export class BucketStates {
     // A missing shard may have been created by a split that its origin has shown since.
     if (state?.bucket === undefined) return this.#isUnborn(name, shard) ? [] : undefined;
     // One that counts more shards has taken another one in since, and holds more than it says.
-    if (!isRecent(state, nowMs, withinMs) || state.bucket.shardCount > shardCount) {
+    if (!mayRefuse(state, nowMs, withinMs) || state.bucket.shardCount > shardCount) {
       return undefined;
     }
     const context = { nowMs, rules: this.#rules, trustFull: () => true };
@@ -390,8 +388,7 @@ function shownMs(state: CachedState | undefined, nowMs: number): number {
   return state !== undefined && state.seenAtMs > 0 ? state.seenAtMs : nowMs;
 }
 
-/** Returns whether a state may refuse without a call; a clock that went back proves nothing. */
-function isRecent(state: CachedState, nowMs: number, withinMs = KNOWN_MS): boolean {
-  const ageMs = nowMs - state.seenAtMs;
-  return ageMs >= 0 && ageMs < withinMs;
+/** Returns whether a state may refuse without a call. */
+function mayRefuse({ seenAtMs }: CachedState, nowMs: number, withinMs = KNOWN_MS): boolean {
+  return isRecent(seenAtMs, nowMs, withinMs);
 }
