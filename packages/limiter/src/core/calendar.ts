@@ -7,11 +7,9 @@
  * and shows a boundary again, nothing happens the second time.
  */
 
-import { type Cron, matchesDay } from "./cron.ts";
+import { type Cron, DAY_MS, MINUTE_MS, matchesDay, midnightOf } from "./cron.ts";
 
 const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
-const MINUTE_MS = 60_000;
 /** No offset is larger, and no clock has been set by more. */
 const REACH_MS = 26 * HOUR_MS;
 /** A zone changes its offset at most once in this time. */
@@ -247,8 +245,4 @@ function boundaryUntil(cron: Cron, localMs: number): number | undefined {
 function edgesOf(cron: Cron, midnightMs: number): readonly number[] {
   const goesOn = cron.isOpenAtMidnight && cron.edges[0] === 0;
   return goesOn && matchesDay(cron, midnightMs - DAY_MS) ? cron.edges.slice(1) : cron.edges;
-}
-
-function midnightOf(localMs: number): number {
-  return Math.floor(localMs / DAY_MS) * DAY_MS;
 }

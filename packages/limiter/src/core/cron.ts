@@ -37,6 +37,9 @@ interface Field {
   readonly firstName?: number;
 }
 
+export const MINUTE_MS = 60_000;
+export const DAY_MS = 86_400_000;
+
 const MONTHS = "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split(" ");
 const WEEKDAYS = "SUN MON TUE WED THU FRI SAT".split(" ");
 const MINUTE: Field = { name: "minute", min: 0, max: 59 };
@@ -140,7 +143,12 @@ function minutesOfDay(hours: ReadonlySet<number>, minutes: ReadonlySet<number>):
     .sort((one, other) => one - other);
 }
 
-/** Returns whether a local day matches, given its midnight as if it were in UTC. */
+/** Returns the midnight at which a local day begins, as if it were in UTC. */
+export function midnightOf(localMs: number): number {
+  return Math.floor(localMs / DAY_MS) * DAY_MS;
+}
+
+/** Returns whether a local day matches, given its midnight. */
 export function matchesDay(cron: Cron, midnightMs: number): boolean {
   const date = new Date(midnightMs);
   if (!cron.months.has(date.getUTCMonth() + 1)) return false;

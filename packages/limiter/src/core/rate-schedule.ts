@@ -19,6 +19,7 @@ import {
   tokensAfter,
   waitMs,
 } from "./bucket.ts";
+import { DAY_MS } from "./cron.ts";
 import { mulAddDiv } from "./integers.ts";
 
 /** A window: it scales the numbers of its limit, or replaces some of them. */
@@ -41,7 +42,6 @@ export interface RateSchedule {
   readonly windows: readonly RateWindow[];
 }
 
-const DAY_MS = 86_400_000;
 /** The longest wait; a request that fits only later never fits. */
 const HORIZON_MS = 7 * DAY_MS;
 /** Boundaries that are walked one by one; a bucket that was idle for longer skips some. */

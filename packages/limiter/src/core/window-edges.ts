@@ -5,10 +5,8 @@
  */
 
 import { type OffsetAt, stretches } from "./calendar.ts";
-import { type Cron, matchesDay } from "./cron.ts";
+import { type Cron, DAY_MS, MINUTE_MS, matchesDay, midnightOf } from "./cron.ts";
 
-const MINUTE_MS = 60_000;
-const DAY_MS = 86_400_000;
 /** Days in which the next change is searched; without one, the last counts as a boundary. */
 const HORIZON_DAYS = 400;
 const NONE = -1;
@@ -47,28 +45,24 @@ export function changeAfter({ crons, offsetAt }: Windows, ms: number): number {
 function changesIn(crons: readonly Cron[], fromMs: number, toMs: number): readonly number[] {
   // The clock may have been set there, and show any other time than before.
   const times = [fromMs];
-  for (let midnight = midnightOf(fromMs); midnight < toMs; midnight += DAY_MS) {
-    times.push(midnight);
+  for (let midnightMs = midnightOf(fromMs); midnightMs < toMs; midnightMs += DAY_MS) {
+    times.push(midnightMs);
     for (const cron of crons) {
-      if (!matchesDay(cron, midnight)) continue;
-      for (const minute of cron.edges) times.push(midnight + minute * MINUTE_MS);
-      for (const minute of cron.ends) times.push(midnight + minute * MINUTE_MS);
+      if (!matchesDay(cron, midnightMs)) continue;
+      for (const minute of cron.edges) times.push(midnightMs + minute * MINUTE_MS);
+      for (const minute of cron.ends) times.push(midnightMs + minute * MINUTE_MS);
     }
   }
   return times.filter((ms) => ms >= fromMs && ms < toMs).sort((one, other) => one - other);
 }
 
 function openAtLocal(crons: readonly Cron[], localMs: number): number {
-  const midnight = midnightOf(localMs);
-  const minute = Math.floor((localMs - midnight) / MINUTE_MS);
-  const at = crons.findIndex((cron) => matchesDay(cron, midnight) && isIn(cron, minute));
+  const midnightMs = midnightOf(localMs);
+  const minute = Math.floor((localMs - midnightMs) / MINUTE_MS);
+  const at = crons.findIndex((cron) => matchesDay(cron, midnightMs) && isIn(cron, minute));
   return at < 0 ? NONE : at;
 }
 
 function isIn({ edges, ends }: Cron, minute: number): boolean {
   return edges.some((edge, at) => minute >= edge && minute < (ends[at] as number));
-}
-
-function midnightOf(localMs: number): number {
-  return Math.floor(localMs / DAY_MS) * DAY_MS;
 }

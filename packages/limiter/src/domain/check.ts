@@ -5,6 +5,8 @@ import { ValidationError } from "./errors/errors.ts";
 
 /** The most tokens a capacity, a refill amount or a single amount may have: 10^12. */
 export const TOKENS_MAX = 1_000_000_000_000;
+/** The longest period of a rate and the longest session, in seconds: 31 years. */
+export const PERIOD_SECONDS_MAX = 1_000_000_000;
 
 /** Returns a whole number within bounds; throws a `ValidationError` for anything else. */
 export function checkInteger(field: string, value: unknown, min: number, max: number): number {

@@ -14,6 +14,7 @@ import {
   checkInteger,
   checkOptions,
   isPlainObject,
+  PERIOD_SECONDS_MAX,
   show,
   TOKENS_MAX,
 } from "./check.ts";
@@ -35,7 +36,6 @@ import {
 } from "./schedule.ts";
 import { SCHEDULES } from "./schedules.ts";
 
-export const PERIOD_SECONDS_MAX = 1_000_000_000;
 const SPEC_FIELDS = [
   ...["name", "capacity", "refillAmount", "refillPeriodSeconds", "soft", "rule", "kind"],
   ...["alerts", "schedule"],

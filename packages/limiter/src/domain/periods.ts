@@ -10,7 +10,7 @@ import {
   periodOf,
   resetsUntil,
 } from "../core/calendar.ts";
-import { readCron } from "../core/cron.ts";
+import { type Cron, readCron } from "../core/cron.ts";
 import type { CalendarRule, PeriodRule } from "../core/period-rule.ts";
 import { invariant } from "./check.ts";
 import { localClock } from "./zone.ts";
@@ -88,15 +88,18 @@ export class Periods {
     const key = `${cron}\n${timeZone}`;
     const known = this.#known.get(key);
     if (known !== undefined) return known;
-    const crons = cron.split(";").map((text) => {
-      const read = readCron(text);
-      invariant("edges" in read, `a rule has the expression "${text}"`);
-      return read;
-    });
+    const crons = cron.split(";").map(cronOf);
     const made: KnownEdges = { calendar: { crons, offsetAt: this.#clockOf(timeZone) } };
     this.#known.set(key, made);
     return made;
   }
+}
+
+/** Returns an expression that was checked when its limit was made. */
+export function cronOf(text: string): Cron {
+  const read = readCron(text);
+  invariant("edges" in read, `a limit has the expression "${text}"`);
+  return read;
 }
 
 /** Periods by the zones of this Node. */

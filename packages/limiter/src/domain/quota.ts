@@ -4,7 +4,14 @@ import { TextMemo } from "../base/text-memo.ts";
 import { hasEdges } from "../core/calendar.ts";
 import { readCron } from "../core/cron.ts";
 import type { CalendarRule, Carry, PeriodRule, SessionRule } from "../core/period-rule.ts";
-import { checkChoice, checkFields, checkInteger, show, TOKENS_MAX } from "./check.ts";
+import {
+  checkChoice,
+  checkFields,
+  checkInteger,
+  PERIOD_SECONDS_MAX,
+  show,
+  TOKENS_MAX,
+} from "./check.ts";
 import { ValidationError } from "./errors/errors.ts";
 import { readTimeZone } from "./zone.ts";
 
@@ -22,7 +29,6 @@ const WEEKDAYS = [
 ] as const;
 /** Every month has the days up to this one. */
 const DAY_MAX = 28;
-const SESSION_SECONDS_MAX = 1_000_000_000;
 const MIDNIGHT = "00:00";
 const TIME = /^([01][0-9]|2[0-3]):([0-5][0-9])$/;
 const DATE = /^(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$/;
@@ -163,20 +169,16 @@ function calendarRule({ cron, timeZone = "UTC", carry = "none", carryMax }: Cale
     timeZone: checkTimeZone(timeZone),
     carry: checkChoice("carry", carry, CARRIES),
   };
-  const isBounded = rule.carry === "rest" || rule.carry === "both";
-  if (!isBounded && carryMax === undefined) return Object.freeze(rule);
-  if (!isBounded) {
-    throw new ValidationError(
-      "carryMax",
-      carryMax,
-      `only carry "rest" and "both" take a carryMax, got carry "${rule.carry}"`,
-    );
+  if (rule.carry === "rest" || rule.carry === "both") {
+    return Object.freeze({ ...rule, carryMax: checkInteger("carryMax", carryMax, 1, TOKENS_MAX) });
   }
-  return Object.freeze({ ...rule, carryMax: checkInteger("carryMax", carryMax, 1, TOKENS_MAX) });
+  if (carryMax === undefined) return Object.freeze(rule);
+  const reason = `only carry "rest" and "both" take a carryMax, got carry "${rule.carry}"`;
+  throw new ValidationError("carryMax", carryMax, reason);
 }
 
 function sessionRule(seconds: unknown): SessionRule {
-  const checked = checkInteger("session_seconds", seconds, 1, SESSION_SECONDS_MAX);
+  const checked = checkInteger("session_seconds", seconds, 1, PERIOD_SECONDS_MAX);
   return Object.freeze({ kind: "session", seconds: checked });
 }
 
@@ -184,7 +186,7 @@ function lengthSeconds(after: unknown): number {
   checkFields("after", after, ["days", "hours", "minutes", "seconds"]);
   const { days = 0, hours = 0, minutes = 0, seconds = 0 } = after as SessionLength;
   const [day, hour, minute, second] = Object.entries({ days, hours, minutes, seconds }).map(
-    ([name, count]) => checkInteger(`after.${name}`, count, 0, SESSION_SECONDS_MAX),
+    ([name, count]) => checkInteger(`after.${name}`, count, 0, PERIOD_SECONDS_MAX),
   ) as [number, number, number, number];
   return day * 86_400 + hour * 3600 + minute * 60 + second;
 }

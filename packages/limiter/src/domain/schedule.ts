@@ -6,7 +6,7 @@ import { hasEdges } from "../core/calendar.ts";
 import { readCron } from "../core/cron.ts";
 import { type RateSchedule, type RateWindow, rateInWindow } from "../core/rate-schedule.ts";
 import { openAt } from "../core/window-edges.ts";
-import { checkFields, checkInteger, show, TOKENS_MAX } from "./check.ts";
+import { checkFields, checkInteger, PERIOD_SECONDS_MAX, show, TOKENS_MAX } from "./check.ts";
 import { ValidationError } from "./errors/errors.ts";
 import type { LimitKind } from "./limit-spec.ts";
 import { checkTimeZone } from "./quota.ts";
@@ -49,7 +49,6 @@ const WINDOWS_MAX = 100;
 /** An expression with more ranges of hours is shorter than its words. */
 const RANGES_MAX = 4;
 const SCALE_MAX = 1_000_000;
-const PERIOD_SECONDS_MAX = 1_000_000_000;
 const JSON_FIELDS = [
   ...["when", "cron", "tz", "scale"],
   ...["capacity", "refill_amount", "refill_period_seconds"],
@@ -136,25 +135,23 @@ export function readWindows(value: unknown): readonly GivenWindow[] {
     if ((when === undefined) === (cron === undefined)) {
       throw new ValidationError("schedule", entry, "a window has either when or cron");
     }
-    const crons = when === undefined ? [cron] : cronsOf(when);
-    const timeZone = tz;
+    const numbers = { refillAmount: refill_amount, refillPeriodSeconds: refill_period_seconds };
     return {
-      crons,
-      ...defined({ timeZone, scale, capacity }),
-      ...defined({ refillAmount: refill_amount, refillPeriodSeconds: refill_period_seconds }),
+      crons: when === undefined ? [cron] : cronsOf(when),
+      ...defined({ timeZone: tz, scale, capacity, ...numbers }),
     };
   });
 }
 
 /** Returns windows that were given in words. `replacedBy`: the numbers of a limit. */
-export function givenWindows(
+export function givenWindows<Given>(
   windows: readonly {
     readonly when: string;
     readonly timeZone?: string;
     readonly scale?: number;
-    readonly limit?: unknown;
+    readonly limit?: Given;
   }[],
-  replacedBy: (limit: never) => WindowNumbers,
+  replacedBy: (limit: Given) => WindowNumbers,
 ): readonly GivenWindow[] {
   if (!Array.isArray(windows)) {
     const reason = `expected a list of windows such as { when, scale }, got ${show(windows)}`;
@@ -163,7 +160,7 @@ export function givenWindows(
   return windows.map((window) => {
     checkFields("schedule", window, ["when", "timeZone", "scale", "limit"]);
     const { when, timeZone, scale, limit } = window;
-    const numbers = limit === undefined ? {} : replacedBy(limit as never);
+    const numbers = limit === undefined ? {} : replacedBy(limit);
     return { crons: cronsOf(when), ...numbers, ...defined({ timeZone, scale }) };
   });
 }

@@ -3,15 +3,9 @@
 import { boundedMap } from "../base/bounded-map.ts";
 import { type Rate, shardRate } from "../core/bucket.ts";
 import type { OffsetAt } from "../core/calendar.ts";
-import { readCron } from "../core/cron.ts";
-import {
-  type RateInTime,
-  type RateSchedule,
-  type RateWindow,
-  rateInWindow,
-} from "../core/rate-schedule.ts";
+import { type RateInTime, type RateSchedule, rateInWindow } from "../core/rate-schedule.ts";
 import { changeAfter, openAt, type Windows } from "../core/window-edges.ts";
-import { invariant } from "./check.ts";
+import { cronOf } from "./periods.ts";
 import { localClock } from "./zone.ts";
 
 /** Schedules whose boundaries are remembered. Tenants share schedules, so there are few. */
@@ -105,19 +99,16 @@ export class Schedules {
     const known = this.#known.get(key);
     if (known !== undefined) return known;
     const made = {
-      windows: { crons: windows.map(cronOf), offsetAt: this.#clockOf(timeZone) },
+      windows: {
+        crons: windows.map(({ cron }) => cronOf(cron)),
+        offsetAt: this.#clockOf(timeZone),
+      },
       latest: NO_STRETCH,
       others: new Map<number, Stretch>(),
     };
     this.#known.set(key, made);
     return made;
   }
-}
-
-function cronOf({ cron }: RateWindow) {
-  const read = readCron(cron);
-  invariant("edges" in read, `a window has the expression "${cron}"`);
-  return read;
 }
 
 /** Schedules by the zones of this Node. */

@@ -11,10 +11,9 @@
  */
 
 import { hasSlots, type Rate, SHARDS_MAX } from "../core/bucket.ts";
-import { show, TOKENS_MAX } from "../domain/check.ts";
+import { PERIOD_SECONDS_MAX, show, TOKENS_MAX } from "../domain/check.ts";
 import { DamagedRecordError } from "../domain/errors/errors.ts";
 import type { UnsupportedKind } from "../domain/errors/unsupported-limit.ts";
-import { PERIOD_SECONDS_MAX } from "../domain/limit.ts";
 import { RESERVED_LIMIT } from "../domain/names.ts";
 import {
   flagAt,

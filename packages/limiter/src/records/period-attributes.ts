@@ -16,6 +16,7 @@ import { boundedMap } from "../base/bounded-map.ts";
 import type { Rate } from "../core/bucket.ts";
 import type { CalendarRule, Carry, PeriodRule } from "../core/period-rule.ts";
 import type { RateSchedule } from "../core/rate-schedule.ts";
+import { PERIOD_SECONDS_MAX } from "../domain/check.ts";
 import {
   decodeResets,
   decodeWindows,
@@ -39,7 +40,6 @@ export const VALID_UNTIL = "vu";
 
 const TIME_MS_MAX = 8_640_000_000_000_000;
 const MILLI_MAX = Number.MAX_SAFE_INTEGER;
-const SESSION_SECONDS_MAX = 1_000_000_000;
 const CARRY = /^(none|debt|rest|both)(?::([1-9][0-9]{0,12}))?$/;
 const RULES_MAX = 1000;
 
@@ -90,7 +90,7 @@ const rules = new Map<string, PeriodRule>();
 
 /** Returns the rule of a limit; `undefined` for one that this version cannot read. */
 export function ruleIn(item: Item, names: PeriodAttributes): PeriodRule | undefined {
-  const seconds = integerAt(item, names.sessionSeconds, 1, SESSION_SECONDS_MAX);
+  const seconds = integerAt(item, names.sessionSeconds, 1, PERIOD_SECONDS_MAX);
   const resets = textAt(item, names.resets) ?? textAt(item, RESETS);
   const zone = textAt(item, names.zone) ?? textAt(item, ZONE) ?? "UTC";
   const carried = textAt(item, names.carry) ?? "none";
