@@ -134,7 +134,7 @@ export class RemoteBucketStore implements BucketStore, AdjustmentWriter<string> 
   }
 
   async #write(adjustment: Adjustment, token: string, deadline: Deadline): Promise<void> {
-    const timeoutMs = Math.max(1, Math.ceil(deadline.timeoutMs));
+    const timeoutMs = Math.ceil(deadline.timeoutMs);
     const isDone = await this.#calls.adjust(adjustment, token, timeoutMs);
     if (isDone) this.#slots?.adjusted(adjustment);
     else await this.#steps.adjust(adjustment, { deadline, token });

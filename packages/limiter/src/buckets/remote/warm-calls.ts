@@ -3,7 +3,7 @@
  * that wait for the chain go together in the next one, as their sum.
  */
 
-import type { Clock, Timer } from "../../base/time.ts";
+import type { Clock, Deadline, Timer } from "../../base/time.ts";
 import { invariant } from "../../domain/check.ts";
 import { systemConfigKey } from "../../records/keys.ts";
 import type { Key } from "../../storage/item.ts";
@@ -18,10 +18,9 @@ import type { BucketId } from "../embedded/bucket-table.ts";
 import { warmTerms } from "../embedded/warm-row.ts";
 import { Gathering, SINGLE_PACE } from "../gathering.ts";
 import { type Adjustment, type Leg, type LegOutcome, refundOf, takenOf } from "../leg.ts";
-import { hasPeriods } from "../periods.ts";
-import { seenWindow } from "../rates-in-time.ts";
 import { countedOf, partOf } from "../slots/slot-amounts.ts";
 import type { KnownRefusals } from "./known-refusals.ts";
+import { seenIn } from "./seen-in-answer.ts";
 import {
   amountsAt,
   balancesWith,
@@ -178,8 +177,7 @@ export class WarmCalls {
       for (const each of together.filter(isOpen)) each.answer({ outcome: "outdated" });
       return undefined;
     }
-    const balancesMilli = inOrder(call, answer.balancesMilli);
-    const seen = { balancesMilli, periods: periodsIn(call, answer, this.#options.clock()) };
+    const seen = seenIn(call.legs, answer, this.#options.clock());
     if (answer.outcome === "granted") this.#grant(together, seen, taken);
     return seen;
   }
@@ -209,7 +207,7 @@ export class WarmCalls {
   }
 
   async #ask(calls: readonly WaitingCall[], taken: TakenOfLegs): Promise<WarmAnswer | undefined> {
-    const { warm, nowMs, slots } = this.#options;
+    const { slots } = this.#options;
     const [call] = calls as [WaitingCall];
     let { knownVersion } = call;
     for (const other of calls) {
@@ -220,10 +218,7 @@ export class WarmCalls {
     const token = taken.length > 0 ? slots?.newToken() : undefined;
     try {
       const legs = call.legs.map((leg, at) => this.#legOf(leg, calls, at, taken[at]));
-      const answer = await warm.consume(
-        { legs, configKey: this.#configKey, knownVersion, nowMs: nowMs?.(), token },
-        { timeoutMs: Math.max(1, Math.ceil(latestOf(calls).timeoutMs)) },
-      );
+      const answer = await this.#send(legs, latestOf(calls), knownVersion, token);
       // Until the next request nothing is under way for the calls that have no answer.
       for (const other of calls) other.isSent = false;
       return answer;
@@ -232,6 +227,17 @@ export class WarmCalls {
       for (const other of calls.filter(isOpen)) other.fail(error);
       return undefined;
     }
+  }
+
+  #send(
+    legs: readonly WarmLeg[],
+    { timeoutMs }: Deadline,
+    knownVersion?: number,
+    token?: string,
+  ): Promise<WarmAnswer | undefined> {
+    const { warm, nowMs } = this.#options;
+    const consume = { legs, configKey: this.#configKey, knownVersion, nowMs: nowMs?.(), token };
+    return warm.consume(consume, { timeoutMs: Math.ceil(timeoutMs) });
   }
 
   #legOf(leg: Leg, calls: readonly WaitingCall[], at: number, slots?: WarmTaken): WarmLeg {
@@ -283,16 +289,11 @@ export class WarmCalls {
   }
 
   async #warmLeg(call: WaitingCall, at: number): Promise<void> {
-    const { warm, nowMs } = this.#options;
     const leg = call.legs[at] as Leg;
     const idle = leg.amountsMilli.map(() => 0);
     const amounts = { gatesMilli: idle, consumedMilli: idle, countedMilli: idle, acquires: 0 };
     const legs = [{ ...this.#legOf(leg, [call], at), ...amounts }];
-    const answer = await warm.consume(
-      { legs, configKey: this.#configKey, knownVersion: undefined, nowMs: nowMs?.() },
-      { timeoutMs: Math.max(1, Math.ceil(call.deadline.timeoutMs)) },
-    );
-    if (answer !== undefined) return;
+    if ((await this.#send(legs, call.deadline)) !== undefined) return;
     await this.#options.step([{ ...leg, amountsMilli: idle }], call.options);
   }
 
@@ -348,48 +349,6 @@ export class WarmCalls {
       for (const refund of refundOf(leg, parts, periods)) this.#options.refund(refund);
     }
   }
-}
-
-/** Returns numbers of the rows in the order of the limits of each leg. */
-function inOrder(
-  { legs }: WaitingCall,
-  numbers: readonly (readonly number[])[],
-): readonly (readonly number[])[] {
-  return legs.map(({ config }, at) => {
-    const { order, isSorted } = warmTerms(config.limits);
-    const own = numbers[at] as readonly number[];
-    if (isSorted) return own;
-    const ordered = new Array<number>(order.length);
-    order.forEach((place, index) => {
-      ordered[place] = own[index] as number;
-    });
-    return ordered;
-  });
-}
-
-/** Returns the periods in the order of the limits of each leg; `undefined` where none has any. */
-function periodsIn(
-  call: WaitingCall,
-  { endsMs, grantedMilli }: WarmAnswer,
-  atMs: number,
-): SeenBalances["periods"] {
-  const isOfPeriods = endsMs !== undefined && grantedMilli !== undefined;
-  if (!isOfPeriods && !call.legs.some(hasWindows)) return undefined;
-  const ends = isOfPeriods ? inOrder(call, endsMs) : [];
-  const granted = isOfPeriods ? inOrder(call, grantedMilli) : [];
-  return call.legs.map(({ config }, leg) =>
-    config.limits.map(({ rate }, at) => {
-      if (rate.schedule !== undefined) return seenWindow(rate, atMs);
-      const endMs = ends[leg]?.[at] ?? 0;
-      if (!hasPeriods(rate) || endMs === 0) return undefined;
-      return { endMs, grantedMilli: granted[leg]?.[at] ?? 0, atMs };
-    }),
-  );
-}
-
-function hasWindows({ config: { limits } }: Leg): boolean {
-  for (const { rate } of limits) if (rate.schedule !== undefined) return true;
-  return false;
 }
 
 function isOpen(call: WaitingCall): boolean {
