@@ -8,7 +8,7 @@ interface UsedPeriod {
   readonly endMs: number;
 }
 
-/** The first calls of a period say little about its pace: this part of the time or of the amount. */
+/** The part of its time or amount before which a period says little about its pace. */
 const TOO_EARLY = 0.1;
 
 /**
