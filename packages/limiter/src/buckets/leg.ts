@@ -152,6 +152,8 @@ export function refundOf(
 /** Milli-tokens by the name of the limit. */
 export type AmountsByName = ReadonlyMap<string, number>;
 
+export const NO_AMOUNTS: AmountsByName = new Map();
+
 type Gated = Pick<BucketConfig, "limits" | "bypass">;
 
 /** Returns the amounts that need a balance; the given ones, unless some limit is no gate. */

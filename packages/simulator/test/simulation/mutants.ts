@@ -131,7 +131,7 @@ const RACES: readonly Mutant[] = [
     changes: [
       {
         file: `${BUCKETS}/plan/write-plan.ts`,
-        from: "countAsSeen(bucket),",
+        from: "sameCount(bucket),",
         to: "",
       },
     ],
@@ -288,9 +288,9 @@ const MERGES: readonly Mutant[] = [
     changes: [
       {
         file: `${BUCKETS}/shards/merge.ts`,
+        from: "plan.requireBalance(name, stored);",
         // biome-ignore lint/suspicious/noTemplateCurlyInString: it is a text of the sources
-        from: '{ is: "=", name: `b_${name}_tk`, value: tokensMilli },',
-        to: "",
+        to: "plan.requireNumber(`b_${name}_rr`, stored.remainder);",
       },
       {
         file: `${BUCKETS}/shards/merge.ts`,

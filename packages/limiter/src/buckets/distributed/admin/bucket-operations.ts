@@ -14,11 +14,12 @@ import {
   type OperationResult,
   operationKey,
 } from "../../../records/operation-record.ts";
-import { periodAttributesOf, VALID_UNTIL } from "../../../records/period-attributes.ts";
+import { VALID_UNTIL } from "../../../records/period-attributes.ts";
 import type { RecordContext } from "../../../records/record-context.ts";
 import type { Item } from "../../../storage/item.ts";
 import type { Write } from "../../../storage/item-store.ts";
 import type { BalanceOperation } from "../../bucket-admin.ts";
+import { NO_AMOUNTS } from "../../leg.ts";
 import { balanceIn, levelIn, type PeriodLevel, toppedUp } from "../../periods.ts";
 import { splitByRoom } from "../../top-up.ts";
 import {
@@ -27,6 +28,7 @@ import {
   mustOpen,
   type Place,
   setPeriod,
+  setSessionStart,
   storedFrom,
   storedLevel,
 } from "../plan/period-plan.ts";
@@ -45,8 +47,6 @@ import type { CachedStates } from "../state/cached-states.ts";
 import type { BucketRules } from "../table-traits.ts";
 
 const ATTEMPTS_MAX = 20;
-/** No amounts. */
-const NONE: ReadonlyMap<string, number> = new Map();
 /** Until then a limit that is filled is stored as clients without remainders understand it. */
 const EXACT_ATTEMPTS = 10;
 
@@ -117,7 +117,7 @@ export class BucketOperations {
   async #openDue(shards: readonly SeenBucket[], nowMs: number): Promise<boolean> {
     const { store, namespaceId } = this.#context;
     const isDue = (bucket: SeenBucket) =>
-      mustOpen(bucket, NONE, nowMs) ||
+      mustOpen(bucket, NO_AMOUNTS, nowMs) ||
       mustWalk(bucket, nowMs) ||
       (!isPinned(bucket) && hasEnded(bucket, nowMs));
     const due = shards.filter(isDue);
@@ -242,10 +242,7 @@ function planAddition(
   if (isReset) plan.set(VALID_UNTIL, 0);
   if (isReset && rule.kind === "session") {
     if (over) return 0;
-    const startMs = nowMs - rule.seconds * 1000;
-    const { windowStart, windowApplied } = periodAttributesOf(name);
-    plan.set(windowStart, startMs);
-    plan.set(windowApplied, startMs);
+    setSessionStart(plan, name, nowMs - rule.seconds * 1000);
     return allowance.amountMilli - heldMilli;
   }
   const opened = over ? levelIn(level, allowance, nowMs) : level;

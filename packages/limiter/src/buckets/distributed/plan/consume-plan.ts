@@ -15,6 +15,7 @@ import {
   type BucketConfig,
   consumes,
   fits,
+  NO_AMOUNTS,
   softNames,
   sumOf,
   takenOf,
@@ -43,9 +44,6 @@ import {
   WritePlan,
 } from "./write-plan.ts";
 import { isMetered, meterWrite } from "./writes-meter.ts";
-
-/** No amounts. */
-const NONE: ReadonlyMap<string, number> = new Map();
 
 export type ConsumePlan =
   | { readonly kind: "outdated" }
@@ -125,7 +123,7 @@ export function evaluate(
   const match = matchOf(bucket, config);
   if (match === "outdated") return undefined;
   const applies = match === "apply";
-  if (applies || mustRebase(bucket, context.nowMs) || mustOpen(bucket, NONE, context.nowMs)) {
+  if (applies || mustRebase(bucket, context.nowMs) || mustOpen(bucket, NO_AMOUNTS, context.nowMs)) {
     return evaluateRebase(bucket, config, context, applies);
   }
   const balances = balancesAt(bucket, context.nowMs);

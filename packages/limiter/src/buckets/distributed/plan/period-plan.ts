@@ -37,6 +37,7 @@ import type { WritePlan } from "./write-plan.ts";
 /** The place of a shard: its number, and how many there are. */
 export type Place = Pick<StoredBucket, "shard" | "shardCount">;
 
+/** Returns the allowance of a shard. */
 export function allowanceAt(place: Place, rate: Rate, rules?: BucketRules): Allowance {
   return allowanceOf(rate, place.shard, place.shardCount, rules?.periods);
 }
@@ -129,7 +130,7 @@ export function hasEnded({ limits, refilledAtMs }: StoredBucket, nowMs: number):
   return false;
 }
 
-/** Returns the periods of some limits of a shard; `undefined` where none has periods. */
+/** Returns the period of a limit of a shard; `undefined` where it has none, or none has begun. */
 export function periodOfShard(
   place: Place,
   stored: StoredLimit | undefined,
@@ -219,7 +220,7 @@ export function foldPeriod(
     plan.set(`b_${name}_tk`, now.tokensMilli - takenMilli);
     setPeriod(plan, name, rule, storedFrom(now, after), place.shardCount);
   } else {
-    goOn(plan, { name, stored, takenMilli, isGate }, now);
+    changeInPeriod(plan, { name, stored, takenMilli, isGate }, now);
     setToppedUp(plan, name, stored, storedFrom(now, after));
   }
   if (!isSame) setRule(plan, name, stored.rate.rule, rule);
@@ -229,14 +230,18 @@ export function foldPeriod(
 
 /** Sets when a session began, from its end: with another length it would end later. */
 function setSessionEnd(plan: WritePlan, name: string, rule: SessionRule, endMs: number): void {
+  if (endMs !== 0) setSessionStart(plan, name, endMs - rule.seconds * 1000);
+}
+
+/** Sets when a session began: one that began its length ago is over. */
+export function setSessionStart(plan: WritePlan, name: string, startMs: number): void {
   const { windowStart, windowApplied } = periodAttributesOf(name);
-  const startMs = endMs - rule.seconds * 1000;
-  if (endMs !== 0)
-    for (const attribute of [windowStart, windowApplied]) plan.set(attribute, startMs);
+  plan.set(windowStart, startMs);
+  plan.set(windowApplied, startMs);
 }
 
 /** Changes a balance in its period, and stores the end where it has moved. */
-function goOn(
+function changeInPeriod(
   plan: WritePlan,
   {
     name,
@@ -290,11 +295,8 @@ function setLeft(
   { period }: StoredLimit,
   { leftMilli }: PeriodLevel,
 ): void {
-  const before = period?.leftMilli ?? 0;
-  if (leftMilli === before) return;
   const { left } = periodAttributesOf(name);
-  plan.set(left, leftMilli);
-  plan.require({ is: "=", name: left, value: before, orAbsent: before === 0 });
+  replaceNumber(plan, left, period?.leftMilli ?? 0, leftMilli);
 }
 
 /** Sets what was granted besides the amount, where a changed rule no longer says so. */
@@ -304,11 +306,15 @@ function setToppedUp(
   { period }: StoredLimit,
   { toppedUpMilli }: StoredPeriod,
 ): void {
-  const before = period?.toppedUpMilli ?? 0;
-  if (toppedUpMilli === before) return;
-  const { toppedUp: added } = periodAttributesOf(name);
-  plan.set(added, toppedUpMilli);
-  plan.require({ is: "=", name: added, value: before, orAbsent: before === 0 });
+  const { toppedUp } = periodAttributesOf(name);
+  replaceNumber(plan, toppedUp, period?.toppedUpMilli ?? 0, toppedUpMilli);
+}
+
+/** Sets a number that is another than was seen, which no other client may have changed. */
+function replaceNumber(plan: WritePlan, name: string, before: number, after: number): void {
+  if (after === before) return;
+  plan.set(name, after);
+  plan.requireNumber(name, before);
 }
 
 /** Requires that no other client has opened the next period. */
@@ -335,12 +341,9 @@ function requireLeft(
   { rule }: Allowance,
 ): void {
   if (rule.kind === "session" || rule.carry === "none") return;
-  const leftMilli = period?.leftMilli ?? 0;
   const { left } = periodAttributesOf(name);
-  plan.require(
-    { is: "=", name: `b_${name}_tk`, value: tokensMilli },
-    { is: "=", name: left, value: leftMilli, orAbsent: leftMilli === 0 },
-  );
+  plan.require({ is: "=", name: `b_${name}_tk`, value: tokensMilli });
+  plan.requireNumber(left, period?.leftMilli ?? 0);
 }
 
 /** Returns a level as it is stored. */
@@ -365,7 +368,7 @@ export function setPeriod(
 }
 
 /** Sets the attributes of a rule, and removes those of the rule before it. */
-export function setRule(
+function setRule(
   plan: WritePlan,
   name: string,
   before: PeriodRule | undefined,
@@ -379,6 +382,6 @@ export function setRule(
 }
 
 /** Returns the names of all attributes that only limits with periods have. */
-export function periodSuffixes(name: string): readonly string[] {
+export function periodAttributeNames(name: string): readonly string[] {
   return [...Object.values(periodAttributesOf(name)), `b_${name}_wtc`, `b_${name}_rn`];
 }

@@ -14,10 +14,10 @@ import {
 } from "../../../records/python-attributes.ts";
 import type { LeftOver } from "../../bucket-ttl.ts";
 import { kindOf, sameRate, staleNames } from "../../config-match.ts";
-import type { AmountsByName, BucketConfig } from "../../leg.ts";
+import { type AmountsByName, type BucketConfig, NO_AMOUNTS } from "../../leg.ts";
 import { hasPeriods, isTimed } from "../../periods.ts";
 import { pausedName, pausedText, startPeriod } from "./paused-limits.ts";
-import { foldPeriod, mustOpen, periodSuffixes, storedAt } from "./period-plan.ts";
+import { foldPeriod, mustOpen, periodAttributeNames, storedAt } from "./period-plan.ts";
 import {
   type BalanceAt,
   balanceAt,
@@ -32,12 +32,11 @@ import {
   shareAt,
 } from "./seen-bucket.ts";
 import { foldSlots, startSlots, stopSlots } from "./slot-plan.ts";
-import { moveEpoch, type PlanContext, WritePlan } from "./write-plan.ts";
+import { isGate, moveEpoch, type PlanContext, WritePlan } from "./write-plan.ts";
 import { isMetered, moveMeter } from "./writes-meter.ts";
 
-/** No amounts. */
-const NONE: AmountsByName = new Map();
 const SUFFIXES = ["tk", "cp", "ra", "rp", "tc", "rr"] as const;
+
 /** Collects the write, limit by limit. */
 export class Rebase {
   readonly plan = new WritePlan();
@@ -51,7 +50,8 @@ export class Rebase {
   readonly #periodMs: number;
   /** The base time stays, and balances are set relative to it. */
   readonly #pinned: boolean;
-  readonly #balances = new Map<string, LeftOver>();
+  /** The balances of all limits before the consume, by which a call is decided. */
+  readonly #before = new Map<string, LeftOver>();
 
   constructor(bucket: SeenBucket, context: PlanContext) {
     const { nowMs } = context;
@@ -61,7 +61,7 @@ export class Rebase {
     this.#context = context;
     this.#periodMs = farAhead ? nowMs : Math.max(nowMs, refilledAtMs);
     // A new period moves it: by the base time the Python library knows that the quota was reset.
-    this.#pinned = isPinned(bucket) && !mustOpen(bucket, NONE, this.#periodMs);
+    this.#pinned = isPinned(bucket) && !mustOpen(bucket, NO_AMOUNTS, this.#periodMs);
     this.#epochMs = this.#pinned ? refilledAtMs : this.#periodMs;
     invariant(
       farAhead || this.#epochMs >= refilledAtMs,
@@ -127,7 +127,7 @@ export class Rebase {
   /** Moves one limit to the new base time, capped by both capacities, less the amount. */
   #fold(name: string, stored: StoredLimit, rate: Rate, amount: number): void {
     const { plan } = this;
-    const { nowMs, force, soft } = this.#context;
+    const { nowMs } = this.#context;
     const taken = this.#taken(amount);
     const now = balanceAt(this.#bucket, stored, nowMs);
     const balance = balanceAt(this.#bucket, stored, this.#epochMs);
@@ -146,21 +146,19 @@ export class Rebase {
       plan.requireLow(name, balance, capacityMilli);
       plan.requireRemainder(name, balance);
     }
-    if (taken > 0 && force !== true && soft?.has(name) !== true) {
-      plan.requireEnough(name, now, taken);
-    }
+    if (taken > 0 && isGate(this.#context, name)) plan.requireEnough(name, now, taken);
     plan.add(`b_${name}_tc`, amount);
     if (!sameRate(rate, stored.rate)) setParameters(plan, name, rate, stored.rate);
     plan.setRemainder(name, balance, remainder);
     const balanceMilli = Math.min(balanceOf(now), share.capacityMilli);
-    this.#keepBalance(name, rate, share, balanceMilli);
+    this.#noteBefore(name, rate, share, balanceMilli);
     this.balances.set(name, { ...now, share });
   }
 
-  #keepBalance(name: string, rate: Rate, share: Rate, balanceMilli: number): void {
-    if (rate.schedule === undefined) this.#balances.set(name, { rate: share, balanceMilli });
+  #noteBefore(name: string, rate: Rate, share: Rate, balanceMilli: number): void {
+    if (rate.schedule === undefined) this.#before.set(name, { rate: share, balanceMilli });
     else
-      this.#balances.set(name, { rate, balanceMilli, endMs: SCHEDULES.endAt(rate, this.#epochMs) });
+      this.#before.set(name, { rate, balanceMilli, endMs: SCHEDULES.endAt(rate, this.#epochMs) });
   }
 
   /**
@@ -173,43 +171,43 @@ export class Rebase {
     const share = this.#shareOf(rate);
     const held = { refilledAtMs: this.#epochMs, ...heldIn(balance) };
     const level = withRate(held, balance.share, share, this.#epochMs);
-    const tokens = `b_${name}_tk`;
-    const { remainder } = stored;
-    plan.require({ is: "=", name: tokens, value: stored.tokensMilli });
-    plan.require({ is: "=", name: `b_${name}_rr`, value: remainder, orAbsent: remainder === 0 });
-    plan.set(tokens, Math.max(-DEBT_MILLI_MAX, level.tokensMilli - this.#taken(amount)));
-    if (level.remainder > 0) plan.set(`b_${name}_rr`, level.remainder);
-    else plan.remove(`b_${name}_rr`);
+    plan.requireBalance(name, stored);
+    plan.set(`b_${name}_tk`, Math.max(-DEBT_MILLI_MAX, level.tokensMilli - this.#taken(amount)));
+    plan.replaceRemainder(name, level.remainder);
     plan.add(`b_${name}_tc`, amount);
     if (!sameRate(rate, stored.rate)) setParameters(plan, name, rate, stored.rate);
-    this.#keepBalance(name, rate, share, level.tokensMilli);
+    this.#noteBefore(name, rate, share, level.tokensMilli);
     this.balances.set(name, { ...balance, share });
   }
 
   /** Moves one limit with periods, and opens the period that is due. */
   #foldPeriod(name: string, stored: StoredLimit, rate: Rate, countedMilli: number): void {
-    const { force, soft, rules } = this.#context;
-    const takenMilli = this.#taken(countedMilli);
-    const isGate = force !== true && soft?.has(name) !== true;
-    const epochMs = this.#periodMs;
-    const fromEndMs = this.#context.fromEndsMs?.get(name);
-    const fold = { name, stored, rate, countedMilli, takenMilli, fromEndMs, isGate, epochMs };
+    const { fromEndsMs, rules } = this.#context;
+    const fold = {
+      name,
+      stored,
+      rate,
+      countedMilli,
+      takenMilli: this.#taken(countedMilli),
+      fromEndMs: fromEndsMs?.get(name),
+      isGate: isGate(this.#context, name),
+      epochMs: this.#periodMs,
+    };
     const level = foldPeriod(this.plan, this.#bucket, fold, rules);
     if (!sameRate(rate, stored.rate)) setParameters(this.plan, name, rate);
     const share = this.#shareOf(rate);
     const { tokensMilli, endMs, leftMilli } = level;
-    this.#balances.set(name, { rate: share, balanceMilli: tokensMilli, endMs });
+    this.#before.set(name, { rate: share, balanceMilli: tokensMilli, endMs });
     const period = { endMs, leftMilli, toppedUpMilli: 0, isStored: true };
     const now = balanceAt(this.#bucket, { ...stored, tokensMilli, rate, period }, 0);
     this.balances.set(name, { ...now, share });
   }
 
   #foldSlots(name: string, stored: StoredLimit, rate: Rate, amount: number): void {
-    const { force, soft } = this.#context;
-    const isGate = force !== true && soft?.has(name) !== true;
-    const fold = { name, stored, rate, takenMilli: this.#taken(amount), isGate };
+    const gate = isGate(this.#context, name);
+    const fold = { name, stored, rate, takenMilli: this.#taken(amount), isGate: gate };
     const balanceMilli = foldSlots(this.plan, this.#bucket, fold);
-    this.#balances.set(name, { rate, balanceMilli });
+    this.#before.set(name, { rate, balanceMilli });
     this.balances.set(name, balanceAt(this.#bucket, stored, this.#periodMs));
   }
 
@@ -230,7 +228,7 @@ export class Rebase {
     this.plan.remove(...SUFFIXES.map((suffix) => `b_${name}_${suffix}`));
     if (stored?.rate.schedule !== undefined) this.plan.remove(`b_${name}_sched`, `b_${name}_tz`);
     if (stored?.period === undefined) return;
-    this.plan.remove(...periodSuffixes(name));
+    this.plan.remove(...periodAttributeNames(name));
     this.#pause(name, stored);
   }
 
@@ -250,7 +248,7 @@ export class Rebase {
       this.#stop(name);
     } else if (stored.period !== undefined) {
       this.#pause(name, stored);
-      this.plan.remove(...periodSuffixes(name));
+      this.plan.remove(...periodAttributeNames(name));
     }
     this.#start(name, rate, amount, held, !hasSlots(stored.rate));
   }
@@ -262,7 +260,7 @@ export class Rebase {
     const now = balanceAt(this.#bucket, stored, nowMs);
     const share = this.#shareOf(rate);
     const balanceMilli = Math.min(balanceOf(now), share.capacityMilli);
-    this.#balances.set(name, { rate: share, balanceMilli });
+    this.#before.set(name, { rate: share, balanceMilli });
     this.balances.set(name, { ...now, share });
     if (amount === 0 && sameRate(rate, stored.rate)) return;
     plan.require({ is: "=", name: `b_${name}_tk`, value: stored.tokensMilli });
@@ -292,7 +290,7 @@ export class Rebase {
     if (hasSlots(rate)) {
       if (this.#bucket.python?.unsupported.has(name) === true) this.#stop(name);
       const balanceMilli = startSlots(plan, this.#bucket, name, rate, this.#taken(amount));
-      this.#balances.set(name, { rate, balanceMilli });
+      this.#before.set(name, { rate, balanceMilli });
       return;
     }
     const { python } = this.#bucket;
@@ -316,14 +314,14 @@ export class Rebase {
     const isOwn = (one: string) => Object.hasOwn(kept, one) || one === softStamp(name);
     if (python !== undefined && !isKnown) plan.remove(...others.filter((one) => !isOwn(one)));
     setParameters(plan, name, rate, this.#bucket.limits.get(name)?.rate);
-    if (level === undefined) this.#keepBalance(name, rate, share, fullMilli);
-    else this.#balances.set(name, { rate: share, balanceMilli: fullMilli, endMs: level.endMs });
+    if (level === undefined) this.#noteBefore(name, rate, share, fullMilli);
+    else this.#before.set(name, { rate: share, balanceMilli: fullMilli, endMs: level.endMs });
   }
 
   /** Sets until when clients of the Python library may write by the item that they have seen. */
   setValidUntil(): void {
     let untilMs = Number.POSITIVE_INFINITY;
-    for (const { rate, endMs = 0 } of this.#balances.values()) {
+    for (const { rate, endMs = 0 } of this.#before.values()) {
       if (isTimed(rate) && endMs > this.#periodMs) untilMs = Math.min(untilMs, endMs);
     }
     if (untilMs !== Number.POSITIVE_INFINITY) this.plan.set(VALID_UNTIL, untilMs);
@@ -333,13 +331,12 @@ export class Rebase {
   balancesBefore({ limits }: BucketConfig): readonly number[] {
     return limits.map(
       ({ name, rate }) =>
-        this.#balances.get(name)?.balanceMilli ??
-        SCHEDULES.rateAt(rate, this.#epochMs).capacityMilli,
+        this.#before.get(name)?.balanceMilli ?? SCHEDULES.rateAt(rate, this.#epochMs).capacityMilli,
     );
   }
 
   *leftOver(amounts: AmountsByName): Generator<LeftOver> {
-    for (const [name, { rate, balanceMilli, endMs = 0 }] of this.#balances) {
+    for (const [name, { rate, balanceMilli, endMs = 0 }] of this.#before) {
       yield { rate, balanceMilli: balanceMilli - (amounts.get(name) ?? 0), endMs };
     }
     for (const { rate, level } of this.#bucket.paused?.values() ?? []) {

@@ -26,10 +26,11 @@ import {
   type StoredLimit,
 } from "../../../records/bucket-item.ts";
 import { type Item, textAt } from "../../../storage/item.ts";
+import type { Test } from "../../../storage/item-store.ts";
 import type { BuiltFrom } from "../../config-match.ts";
 import { inForce } from "../../rates-in-time.ts";
 import { type PausedLimits, pausedAttributes, pausedIn } from "./paused-limits.ts";
-import { storedAt } from "./period-plan.ts";
+import { type Place, storedAt } from "./period-plan.ts";
 
 const EPOCH_AGE_MS_MAX = 86_400_000;
 /** Clocks differ a little; a base time further ahead than this is pulled back. */
@@ -136,6 +137,9 @@ export function builtFrom(bucket: StoredBucket): BuiltFrom {
   };
 }
 
+/** The place of a shard, and the time that its balances refer to. */
+type ShardAtBase = Place & Pick<StoredBucket, "refilledAtMs">;
+
 /** One limit of an item, at a time. */
 export interface BalanceAt {
   readonly stored: StoredLimit;
@@ -154,11 +158,7 @@ export interface BalanceAt {
   readonly isWalked: boolean;
 }
 
-export function balanceAt(
-  bucket: Pick<StoredBucket, "shard" | "shardCount" | "refilledAtMs">,
-  limit: StoredLimit,
-  nowMs: number,
-): BalanceAt {
+export function balanceAt(bucket: ShardAtBase, limit: StoredLimit, nowMs: number): BalanceAt {
   const walked = hasPassed(bucket, limit, nowMs) ? levelAt(bucket, limit, nowMs) : undefined;
   const stored = walked === undefined ? storedIn(bucket, limit, nowMs) : { ...limit, ...walked };
   const sinceMs = walked?.refilledAtMs ?? bucket.refilledAtMs;
@@ -180,20 +180,12 @@ export function balanceAt(
   };
 }
 
-function storedIn(
-  bucket: Pick<StoredBucket, "shard" | "shardCount" | "refilledAtMs">,
-  limit: StoredLimit,
-  nowMs: number,
-): StoredLimit {
+function storedIn(bucket: ShardAtBase, limit: StoredLimit, nowMs: number): StoredLimit {
   return limit.period === undefined ? limit : storedAt(bucket, limit, nowMs);
 }
 
 /** Returns the part of a shard in a limit, with the numbers that are in force at a time. */
-export function shareAt(
-  { shard, shardCount }: Pick<StoredBucket, "shard" | "shardCount">,
-  rate: Rate,
-  ms: number,
-): Rate {
+export function shareAt({ shard, shardCount }: Place, rate: Rate, ms: number): Rate {
   return shardRate(SCHEDULES.rateAt(rate, ms), shard, shardCount);
 }
 
@@ -214,7 +206,7 @@ export function hasPassed(
 
 /** Returns the level of a limit with windows at its last boundary, or as of now if it is ahead. */
 export function levelAt(
-  { shard, shardCount, refilledAtMs }: Pick<StoredBucket, "shard" | "shardCount" | "refilledAtMs">,
+  { shard, shardCount, refilledAtMs }: ShardAtBase,
   { tokensMilli, remainder, rate }: StoredLimit,
   nowMs: number,
 ): Level {
@@ -235,11 +227,7 @@ export function mustWalk(bucket: StoredBucket, nowMs: number): boolean {
 }
 
 /** Returns `balanceOf(balanceAt(…))` without making the object: most calls need nothing else. */
-export function balanceMilliAt(
-  bucket: Pick<StoredBucket, "shard" | "shardCount" | "refilledAtMs">,
-  stored: StoredLimit,
-  nowMs: number,
-): number {
+export function balanceMilliAt(bucket: ShardAtBase, stored: StoredLimit, nowMs: number): number {
   if (stored.period !== undefined) return storedAt(bucket, stored, nowMs).tokensMilli;
   const { rate, tokensMilli, remainder } = stored;
   if (hasSlots(rate)) return tokensMilli;
@@ -310,4 +298,27 @@ export function mustRebase(bucket: StoredBucket, nowMs: number): boolean {
     if (ageMs * rate.refillMilli > PRODUCT_MAX) return true;
   }
   return false;
+}
+
+/** Requires a number as it was seen; 0 is not stored. */
+export function asSeen(name: string, value: number): Test {
+  return value === 0 ? { is: "absent", name } : { is: "=", name, value };
+}
+
+/** Requires the count of shards, which buckets of the oldest Python libraries do not have. */
+export function sameCount({ announced, shardCount, isUncounted }: SeenBucket): Test {
+  const name = "shard_count";
+  return isUncounted === true
+    ? { is: "absent", name }
+    : { is: "=", name, value: announced ?? shardCount };
+}
+
+/**
+ * Requires that the bucket has not expired, unless it was seen so. Whether it has a time to live is
+ * left open: clients with other settings may renew, set or remove it with each of their writes.
+ */
+export function notExpired(ttl: number | undefined, nowSeconds: number): Test {
+  return ttl !== undefined && ttl <= nowSeconds
+    ? { is: "=", name: "ttl", value: ttl }
+    : { is: ">", name: "ttl", value: nowSeconds, orAbsent: true };
 }

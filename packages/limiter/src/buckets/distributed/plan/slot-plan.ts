@@ -8,7 +8,7 @@
  */
 
 import { type Rate, shareOf } from "../../../core/bucket.ts";
-import type { StoredBucket, StoredLimit } from "../../../records/bucket-item.ts";
+import type { StoredLimit } from "../../../records/bucket-item.ts";
 import {
   encodeMark,
   entryAttribute,
@@ -16,9 +16,8 @@ import {
   NO_MARKS,
   slotCapacityOf,
 } from "../../../records/slot-attributes.ts";
+import type { Place } from "./period-plan.ts";
 import type { Guess, PlanContext, WritePlan } from "./write-plan.ts";
-
-type Place = Pick<StoredBucket, "shard" | "shardCount">;
 
 /** Returns the milli-slots that a shard has of a limit that it does not know yet. */
 export function startOfSlots({ shard }: Pick<Place, "shard">, { capacityMilli }: Rate): number {

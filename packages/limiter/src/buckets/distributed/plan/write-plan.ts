@@ -12,7 +12,7 @@
 
 import { hasSlots } from "../../../core/bucket.ts";
 import { invariant } from "../../../domain/check.ts";
-import { ACQUIRES } from "../../../records/bucket-item.ts";
+import { ACQUIRES, type StoredLimit } from "../../../records/bucket-item.ts";
 import { attributesOf } from "../../../records/bucket-shape.ts";
 import { freeOf } from "../../../records/slot-attributes.ts";
 import type { Value } from "../../../storage/item.ts";
@@ -22,6 +22,7 @@ import { type AmountsByName, type BucketConfig, consumes } from "../../leg.ts";
 import type { BucketRules } from "../table-traits.ts";
 import {
   accruedUp,
+  asSeen,
   type BalanceAt,
   balanceOf,
   boundedChange,
@@ -29,8 +30,10 @@ import {
   isPinned,
   keptBy,
   looksFull,
+  notExpired,
   REBASES,
   type SeenBucket,
+  sameCount,
 } from "./seen-bucket.ts";
 import { planSlots } from "./slot-plan.ts";
 
@@ -107,20 +110,32 @@ export class WritePlan {
   /** Requires the remainder that was seen. */
   requireRemainder(limitName: string, balance: BalanceAt): void {
     if (isEven(balance)) return;
-    const { remainder } = balance.stored;
     const { remainder: name } = attributesOf(limitName);
-    const test: Test = { is: "=", name, value: remainder, orAbsent: remainder === 0 };
-    if (!this.#tests.some((other) => other.name === name)) this.#tests.push(test);
+    if (this.#tests.some((test) => test.name === name)) return;
+    this.requireNumber(name, balance.stored.remainder);
   }
 
-  /**
-   * Sets the remainder; Requires a number as it was seen; 0 is not stored. Where it may change,
-   * other clients may have set one.
-   */
+  /** Sets the remainder, which a limit that accrues whole milli-tokens never has. */
   setRemainder(limitName: string, balance: BalanceAt, remainder: number): void {
+    if (remainder > 0 || !isEven(balance)) this.replaceRemainder(limitName, remainder);
+  }
+
+  /** Sets the remainder; 0 is not stored, and removes one that another client may have set. */
+  replaceRemainder(limitName: string, remainder: number): void {
     const { remainder: name } = attributesOf(limitName);
     if (remainder > 0) this.set(name, remainder);
-    else if (!isEven(balance)) this.remove(name);
+    else this.remove(name);
+  }
+
+  /** Requires the balance of a limit as it was seen. */
+  requireBalance(limitName: string, { tokensMilli, remainder }: StoredLimit): void {
+    this.require({ is: "=", name: `b_${limitName}_tk`, value: tokensMilli });
+    this.requireNumber(`b_${limitName}_rr`, remainder);
+  }
+
+  /** Requires a number as it was seen; 0 may be stored, or absent. */
+  requireNumber(name: string, value: number): void {
+    this.require({ is: "=", name, value, orAbsent: value === 0 });
   }
 
   require(...tests: Test[]): void {
@@ -138,7 +153,7 @@ export class WritePlan {
       { is: "=", name: "rf", value: refilledAtMs },
       asSeen(REBASES, rebases),
       asSeen("cv", configVersion),
-      countAsSeen(bucket),
+      sameCount(bucket),
       notExpired(ttl, Math.floor(nowMs / 1000)),
     );
   }
@@ -173,29 +188,6 @@ export class WritePlan {
   }
 }
 
-/** Requires a number as it was seen; 0 is not stored. */
-export function asSeen(name: string, value: number): Test {
-  return value === 0 ? { is: "absent", name } : { is: "=", name, value };
-}
-
-/** Buckets of the Python library from before there were shards have no count. */
-function countAsSeen({ announced, shardCount, isUncounted }: SeenBucket): Test {
-  const name = "shard_count";
-  return isUncounted === true
-    ? { is: "absent", name }
-    : { is: "=", name, value: announced ?? shardCount };
-}
-
-/**
- * Requires that the bucket has not expired, unless it was seen so. Whether it has a time to live is
- * left open: clients with other settings may renew, set or remove it with each of their writes.
- */
-function notExpired(ttl: number | undefined, nowSeconds: number): Test {
-  return ttl !== undefined && ttl <= nowSeconds
-    ? { is: "=", name: "ttl", value: ttl }
-    : { is: ">", name: "ttl", value: nowSeconds, orAbsent: true };
-}
-
 /** How a limit that is consumed was judged. */
 export interface Guess {
   readonly limitName: string;
@@ -224,6 +216,11 @@ export interface PlanContext {
   readonly acquires?: number | undefined;
   /** Milliseconds that the write adds to the meter; those of a plain write when absent. */
   readonly costMs?: number | undefined;
+}
+
+/** Whether a limit must have what the write consumes of it. */
+export function isGate({ force, soft }: PlanContext, limitName: string): boolean {
+  return force !== true && soft?.has(limitName) !== true;
 }
 
 /** Counts the acquires, for the aggregator of usage. */
@@ -267,9 +264,7 @@ export function planLimit(
     return { limitName: name, full, lookedFull, tokensMilli, remainder: expected };
   }
   plan.add(tokens, boundedChange(stored.tokensMilli, -amount));
-  if (context.force !== true && context.soft?.has(name) !== true) {
-    plan.requireEnough(name, balance, amount);
-  }
+  if (isGate(context, name)) plan.requireEnough(name, balance, amount);
   plan.requireLow(name, balance, capacityMilli);
   const { remainder } = stored;
   return { limitName: name, full, lookedFull, tokensMilli: stored.tokensMilli - amount, remainder };
@@ -281,11 +276,11 @@ function planInPeriod(
   name: string,
   { stored }: BalanceAt,
   amount: number,
-  { force, soft }: PlanContext,
+  context: PlanContext,
 ): Guess {
   const { tokens } = attributesOf(name);
   plan.add(tokens, boundedChange(stored.tokensMilli, -amount));
-  if (amount > 0 && force !== true && soft?.has(name) !== true) plan.atLeast(tokens, amount);
+  if (amount > 0 && isGate(context, name)) plan.atLeast(tokens, amount);
   const { remainder } = stored;
   const tokensMilli = stored.tokensMilli - amount;
   return { limitName: name, full: false, lookedFull: false, tokensMilli, remainder };

@@ -22,6 +22,7 @@ import type { LimitSource } from "../../leg.ts";
 import { hasPeriods } from "../../periods.ts";
 import { setPeriod } from "../plan/period-plan.ts";
 import {
+  asSeen,
   balanceAt,
   balanceOf,
   decoded,
@@ -36,7 +37,7 @@ import {
   WRITES,
 } from "../plan/seen-bucket.ts";
 import { areHeld, startOfSlots } from "../plan/slot-plan.ts";
-import { asSeen, moveEpoch, WritePlan } from "../plan/write-plan.ts";
+import { moveEpoch, WritePlan } from "../plan/write-plan.ts";
 import { moveMeter, TRANSACTED_MS } from "../plan/writes-meter.ts";
 import { isMergeable, PYTHON_TRACE } from "./merge-policy.ts";
 
@@ -248,8 +249,7 @@ function setLimit(
     return;
   }
   plan.set(`b_${name}_tk`, tokensMilli);
-  if (remainder > 0) plan.set(`b_${name}_rr`, remainder);
-  else plan.remove(`b_${name}_rr`);
+  plan.replaceRemainder(name, remainder);
   plan.add(`b_${name}_tc`, consumedMilli);
   if (limit.period !== undefined)
     setPeriod(plan, name, rate.rule as PeriodRule, limit.period, count);
@@ -268,16 +268,13 @@ function requireExactly(plan: WritePlan, bucket: SeenBucket, nowMs: number): voi
   plan.requireSeen(bucket, nowMs);
   plan.require(asSeen(GENERATION, bucket.generation));
   plan.atLeast(PYTHON_TRACE, WRITES_RATE.capacityMilli);
-  for (const [name, { tokensMilli, remainder, rate }] of bucket.limits) {
-    if (hasSlots(rate)) {
-      // No slot is taken or given back meanwhile: what is free and what is held add up.
-      plan.require({ is: "=", name: freeOf(name), value: tokensMilli / 1000 });
+  for (const [name, stored] of bucket.limits) {
+    if (!hasSlots(stored.rate)) {
+      plan.requireBalance(name, stored);
       continue;
     }
-    plan.require(
-      { is: "=", name: `b_${name}_tk`, value: tokensMilli },
-      { is: "=", name: `b_${name}_rr`, value: remainder, orAbsent: remainder === 0 },
-    );
+    // No slot is taken or given back meanwhile: what is free and what is held add up.
+    plan.require({ is: "=", name: freeOf(name), value: stored.tokensMilli / 1000 });
   }
 }
 
@@ -287,7 +284,7 @@ function stubPlan(item: Item, gone: SeenBucket, acquires: number, nowMs: number)
   plan.remove(...Object.keys(item).filter((name) => !KEY_ATTRIBUTES.has(name)));
   plan.set("ttl", Math.ceil(nowMs / 1000) + STUB_SECONDS);
   requireExactly(plan, gone, nowMs);
-  plan.require({ is: "=", name: ACQUIRES, value: acquires, orAbsent: acquires === 0 });
+  plan.requireNumber(ACQUIRES, acquires);
   for (const [name, { totalConsumedMilli: total, rate }] of gone.limits) {
     if (hasSlots(rate)) continue;
     const value = total ?? 0;

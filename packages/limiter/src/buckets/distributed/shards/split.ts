@@ -19,6 +19,7 @@ import { pausedAside } from "../plan/paused-limits.ts";
 import { dividePeriod } from "../plan/period-plan.ts";
 import {
   accruedUp,
+  asSeen,
   type BalanceAt,
   balanceAt,
   balanceOf,
@@ -32,7 +33,7 @@ import {
   UNSHARDED,
 } from "../plan/seen-bucket.ts";
 import { divideSlots, giveLateShard } from "../plan/slot-plan.ts";
-import { asSeen, moveEpoch, WritePlan } from "../plan/write-plan.ts";
+import { moveEpoch, WritePlan } from "../plan/write-plan.ts";
 import { restartMeter } from "../plan/writes-meter.ts";
 import { needAfterSplit } from "./need.ts";
 
@@ -88,7 +89,8 @@ export function planSplit(
     const rooms = [shard, ...places].map(
       (at) => shareAt({ shard: at, shardCount: count }, stored.rate, epochMs).capacityMilli,
     );
-    if (balance.isWalked) requireAsSeen(plan, name, stored);
+    // The write goes by what the balance comes to at a later boundary.
+    if (balance.isWalked) plan.requireBalance(name, stored);
     const parts = planParts(plan, name, balance, rooms, manner);
     kept.set(name, { ...stored, tokensMilli: parts.keptMilli, remainder: parts.remainder });
     const fresh = { remainder: 0, totalConsumedMilli: 0 };
@@ -132,14 +134,6 @@ function planSharding(plan: WritePlan, bucket: SeenBucket, count: number, epochM
   if (mergingAtMs === undefined) return { generation, need, writesCounted };
   plan.set(GENERATION, generation + 1);
   return { generation: generation + 1, need, writesCounted };
-}
-
-/** Requires the balance that was seen: the write goes by what it comes to at a later boundary. */
-function requireAsSeen(plan: WritePlan, name: string, { tokensMilli, remainder }: StoredLimit) {
-  plan.require(
-    { is: "=", name: `b_${name}_tk`, value: tokensMilli },
-    { is: "=", name: `b_${name}_rr`, value: remainder, orAbsent: remainder === 0 },
-  );
 }
 
 /** Divides the balance of one limit; `rooms`: the capacity of each shard, the old one first. */
@@ -192,8 +186,7 @@ function planWalkedParts(
   plan.set(`b_${name}_tk`, keptMilli);
   // The balance is required as it was seen, so the remainder is known, too.
   const remainder = looksFull(balance) ? 0 : balance.remainder * rooms.length;
-  if (remainder > 0) plan.set(`b_${name}_rr`, remainder);
-  else plan.remove(`b_${name}_rr`);
+  plan.replaceRemainder(name, remainder);
   return { keptMilli, movedMilli, remainder };
 }
 

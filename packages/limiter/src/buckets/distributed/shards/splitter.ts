@@ -16,6 +16,7 @@ import type { Condition } from "../../../storage/item-store.ts";
 import type { ShardsWarning } from "../../bucket-warning.ts";
 import type { LinkChecks } from "../consume/link-checks.ts";
 import {
+  asSeen,
   decoded,
   encodeShard,
   GENERATION,
@@ -23,7 +24,7 @@ import {
   REBASES,
   type SeenBucket,
 } from "../plan/seen-bucket.ts";
-import { asSeen, NO_BUCKET } from "../plan/write-plan.ts";
+import { NO_BUCKET } from "../plan/write-plan.ts";
 import { BucketLoads } from "../plan/writes-meter.ts";
 import type { CachedStates } from "../state/cached-states.ts";
 import { leftFor, ShardItems } from "../state/shard-items.ts";

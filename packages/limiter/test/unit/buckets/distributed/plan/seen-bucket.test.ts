@@ -1,4 +1,5 @@
 import {
+  asSeen,
   builtFrom,
   decoded,
   encodeShard,
@@ -60,4 +61,9 @@ test("a config is compared with the limits and the version that an item has", ()
   expect([from.version, from.source, [...from.limitNames()]]).toEqual([4, "resource", ["a"]]);
   expect(from.rateOf("a")).toMatchObject({ capacityMilli: 10_000 });
   expect(from.rateOf("b")).toBeUndefined();
+});
+
+test("an attribute that is 0 is not stored, and compared as absent", () => {
+  expect(asSeen("rn", 0)).toEqual({ is: "absent", name: "rn" });
+  expect(asSeen("rn", 2)).toEqual({ is: "=", name: "rn", value: 2 });
 });

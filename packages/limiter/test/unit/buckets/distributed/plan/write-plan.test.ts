@@ -7,7 +7,6 @@ import {
   type SeenBucket,
 } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
 import {
-  asSeen,
   countAcquires,
   isStampedDisabled,
   leftOf,
@@ -120,11 +119,6 @@ test("a bucket whose time to live is over is only written to if it was seen so",
       planned((one) => one.requireSeen(over, NOW)),
     ),
   ).toBeDefined();
-});
-
-test("an attribute that is 0 is not stored, and compared as absent", () => {
-  expect(asSeen("rn", 0)).toEqual({ is: "absent", name: "rn" });
-  expect(asSeen("rn", 2)).toEqual({ is: "=", name: "rn", value: 2 });
 });
 
 test("a remainder of 0 is removed, unless the limit never has one", () => {
