@@ -205,7 +205,7 @@ export function checkAcquireRequest(request: AcquireRequest, totals: boolean): C
     entityId,
     resource,
     limits,
-    amounts: checkAmounts("consume", request.consume, 0),
+    amounts: checkAmounts("consume", request.consume),
     amountsFor: (request as EdgeRequest)[AMOUNTS_FOR],
     also: checkAlso(request),
     totals: target.totals,
@@ -247,7 +247,7 @@ function checkAlso(request: AcquireRequest): readonly CheckedAlso[] {
       throw new ValidationError(`also[${at}].resource`, name, reason);
     }
     seen.add(bucket);
-    const amounts = checkAmounts(`also[${at}].consume`, part.consume, 0);
+    const amounts = checkAmounts(`also[${at}].consume`, part.consume);
     const given = part.limits === undefined ? undefined : checkLimits(part.limits);
     return { entityId, resource: name, amounts, limits: given };
   });
@@ -314,15 +314,15 @@ export function checkMissingLimits(value: unknown): MissingLimits | undefined {
 
 const FORM = "an object like { rpm: 1, tpm: 500 }";
 
-/** Checks whole tokens by name, each at least `min`. Names are checked against limits later. */
-export function checkAmounts(field: string, amounts: Amounts, min: number): AmountsByName {
+/** Checks whole tokens by name, none below zero. Names are checked against limits later. */
+export function checkAmounts(field: string, amounts: Amounts): AmountsByName {
   checkOptions(field, amounts, FORM);
   const checked = new Map<string, number>();
   for (const name of Object.keys(amounts)) {
     const amount = amounts[name] as number;
     // Most amounts are valid, and need no name for a message.
-    const inOrder = Number.isInteger(amount) && amount >= min && amount <= TOKENS_MAX;
-    if (!inOrder) checkInteger(`${field}.${name}`, amount, min, TOKENS_MAX);
+    const inOrder = Number.isInteger(amount) && amount >= 0 && amount <= TOKENS_MAX;
+    if (!inOrder) checkInteger(`${field}.${name}`, amount, 0, TOKENS_MAX);
     checked.set(name, amount);
   }
   return checked;

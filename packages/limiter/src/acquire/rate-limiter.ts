@@ -230,7 +230,7 @@ export class RateLimiter<Names extends string = string> {
   ): Promise<number> {
     checkFields("request", request, ["entityId", "resource", "limits", "totals", "needed"]);
     const { needed, ...target } = request;
-    const amounts = checkAmounts("needed", needed as Amounts, 0);
+    const amounts = checkAmounts("needed", needed as Amounts);
     const seen = await this.#read(target, amounts);
     return Math.max(0, ...statusesOf(seen.legs, seen).map((status) => status.retryAfterSeconds));
   }

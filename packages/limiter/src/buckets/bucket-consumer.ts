@@ -144,9 +144,9 @@ export interface BucketConsumer {
    * consumed, unless its entity or namespace was deleted; a refund to a bucket that is gone does
    * nothing. Returns `undefined` when it is written already, as in `refund`.
    */
-  adjust(adjustment: Adjustment, options?: BucketCallOptions): Promise<void> | undefined;
+  adjust(adjustment: Adjustment): Promise<void> | undefined;
   /** Refunds, and never throws: a failure is repeated, then reported as a warning. */
-  refund(adjustment: Adjustment, options?: BucketCallOptions): Promise<void> | undefined;
+  refund(adjustment: Adjustment): Promise<void> | undefined;
   /** Returns the balances of each leg, shards summed; a bucket that is not there is full. */
   read(legs: readonly Leg[], options?: BucketCallOptions): Promise<SeenBalances>;
   /**

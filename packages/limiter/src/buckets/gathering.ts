@@ -284,7 +284,7 @@ export class Alarm {
 }
 
 /** The most writes of a bucket under way before further consumes gather. */
-export const WIDTH_MAX = 2;
+const WIDTH_MAX = 2;
 
 const QUICK_ROUNDS = 4;
 const PAUSE_MS_MAX = 32;

@@ -9,7 +9,7 @@ const COUNT_MAX = 10;
 const WORD = " alerts ";
 const PERCENTS = /^[0-9 ,]+$/;
 
-export const NO_ALERTS: readonly number[] = Object.freeze([]);
+const NO_ALERTS: readonly number[] = Object.freeze([]);
 
 /** Returns the percentages in ascending order, frozen; refuses those of a limit without periods. */
 export function checkAlerts(value: unknown, hasPeriods: boolean): readonly number[] {

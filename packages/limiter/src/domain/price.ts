@@ -170,7 +170,7 @@ export class Price {
 }
 
 /** Returns dollars as decimal text in whole pico-dollars; throws for anything else. */
-export function picoOf(field: string, value: unknown): number {
+function picoOf(field: string, value: unknown): number {
   if (typeof value !== "string" || !DOLLARS.test(value)) {
     const expected = 'dollars as text with at most six decimals, such as "1.25"';
     throw new ValidationError(field, value, `expected ${expected}, got ${show(value)}`);

@@ -2,7 +2,6 @@
 
 import { boundedMap } from "../base/bounded-map.ts";
 import { type Rate, shardRate } from "../core/bucket.ts";
-import type { OffsetAt } from "../core/calendar.ts";
 import { type RateInTime, type RateSchedule, rateInWindow } from "../core/rate-schedule.ts";
 import { changeAfter, openAt, type Windows } from "../core/window-edges.ts";
 import { cronOf } from "./periods.ts";
@@ -29,16 +28,10 @@ interface Known {
 const NO_STRETCH: Stretch = { fromMs: 0, endMs: 0, window: -1 };
 
 /** Computes which numbers a limit has by the clocks of zones. */
-export class Schedules {
+class Schedules {
   readonly #known = boundedMap<Known>(SCHEDULES_MAX);
-  readonly #clockOf: (timeZone: string) => OffsetAt;
   /** The rates of the windows of a limit: each is one object. */
   readonly #rates = new WeakMap<Rate, readonly Rate[]>();
-
-  /** `clockOf`: returns the local clock of a zone; simulations invent zones. */
-  constructor(clockOf: (timeZone: string) => OffsetAt = localClock) {
-    this.#clockOf = clockOf;
-  }
 
   /** Returns the numbers that a limit has at an instant, without its windows. */
   rateAt(rate: Rate, ms: number): Rate {
@@ -101,7 +94,7 @@ export class Schedules {
     const made = {
       windows: {
         crons: windows.map(({ cron }) => cronOf(cron)),
-        offsetAt: this.#clockOf(timeZone),
+        offsetAt: localClock(timeZone),
       },
       latest: NO_STRETCH,
       others: new Map<number, Stretch>(),

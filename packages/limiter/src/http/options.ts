@@ -132,7 +132,7 @@ const OPTIONS = {
   ipv6Subnet: { check: whole(1, IPV6_BITS), default: 56 },
   anonymous: { check: checkAnonymous },
   resource: { check: functionOr(checkCallResource), default: "http" },
-  consume: { check: functionOr((value: Amounts) => checkAmounts("consume", value, 0)) },
+  consume: { check: functionOr((value: Amounts) => checkAmounts("consume", value)) },
   maxWaitSeconds: { check: number(0), default: 0 },
   onUnavailable: { check: (_, value) => checkOnUnavailable(value) },
   missingLimits: { check: (_, value) => checkMissingLimits(value) },

@@ -76,7 +76,7 @@ interface PriceFile {
 }
 
 /** The shipped table, read once. */
-export class ShippedPrices {
+class ShippedPrices {
   readonly date: string;
   readonly sources: readonly PriceSource[];
   readonly #providers: ReadonlyMap<string, ReadonlyMap<string, PriceSpec>>;

@@ -69,7 +69,7 @@ function levelIn(
 }
 
 /** Returns the parent of a stored entity, and whether it cascades. */
-export function recordIn(item: Item): LevelConfig {
+function recordIn(item: Item): LevelConfig {
   const { parentId: parent, cascade } = decodeEntity(item);
   return { limits: [], ...defined({ parent }), cascade };
 }

@@ -28,7 +28,7 @@ export function holderKey(id: string): Key {
   return { PK: `${RESERVED_NAMESPACE}/${HOLDER_PREFIX}${id}`, SK: META_SK };
 }
 
-export function encodeHolder({ id, untilMs, process }: HolderRecord): Item {
+function encodeHolder({ id, untilMs, process }: HolderRecord): Item {
   const ttl = Math.ceil(untilMs / 1000) + KEPT_SECONDS;
   const mark = process && { ...process };
   return { ...holderKey(id), until: untilMs, ttl, ...mark };

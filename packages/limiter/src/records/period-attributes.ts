@@ -172,13 +172,6 @@ export function periodIn(
   return { endMs, leftMilli, toppedUpMilli, isStored };
 }
 
-/** One limit with periods of an item, to write. */
-export interface WrittenPeriod {
-  readonly name: string;
-  readonly rule: PeriodRule;
-  readonly period: StoredPeriod;
-}
-
 /**
  * Returns the attributes of all limits of a new item: the resets of the first quota hold for the
  * item, and the windows of the first limit with some, so limits without them are marked, as the

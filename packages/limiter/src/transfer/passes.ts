@@ -39,7 +39,7 @@ export interface PassOptions {
   readonly onRows: (count: number) => void;
 }
 
-export const NO_ROWS: RowCounts = {
+const NO_ROWS: RowCounts = {
   entities: 0,
   limits: 0,
   usage: 0,

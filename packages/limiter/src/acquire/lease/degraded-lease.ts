@@ -21,7 +21,7 @@ export class DegradedLease implements Lease {
 
   async consume(amounts: Amounts): Promise<void> {
     this.#refuseEnded();
-    checkAmounts("consume", amounts, 0);
+    checkAmounts("consume", amounts);
   }
 
   adjust(amounts: Amounts): void {

@@ -84,7 +84,7 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
 
   async consume(amounts: Amounts): Promise<void> {
     this.#access.refuseEnded(this.#lease);
-    const checked = checkAmounts("consume", amounts, 0);
+    const checked = checkAmounts("consume", amounts);
     this.#checkNames("consume", checked);
     const target = this.#target;
     const isCounted = await this.#access.consumeMore(this.#lease, target, this.#part, checked);

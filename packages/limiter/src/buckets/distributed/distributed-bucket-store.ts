@@ -153,7 +153,7 @@ export class DistributedBucketStore implements BucketStore {
 
   get transfer(): ItemTransfer {
     const { isSharedWithPython } = this.#options;
-    const deadline = () => this.#deadline({});
+    const deadline = () => this.#deadline();
     return new ItemTransfer(this.#context, { items: this.#items, isSharedWithPython, deadline });
   }
 
@@ -211,12 +211,12 @@ export class DistributedBucketStore implements BucketStore {
     return grantedBy(legs, answers) ?? this.#notGranted(legs, answers, deadline, options);
   }
 
-  adjust(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {
-    return this.#adjustments.adjust(adjustment, this.#deadline(options));
+  adjust(adjustment: Adjustment): Promise<void> {
+    return this.#adjustments.adjust(adjustment, this.#deadline());
   }
 
-  refund(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {
-    return this.#adjustments.refund(adjustment, this.#deadline(options));
+  refund(adjustment: Adjustment): Promise<void> {
+    return this.#adjustments.refund(adjustment, this.#deadline());
   }
 
   async read(legs: readonly Leg[], options: BucketCallOptions = {}): Promise<SeenBalances> {
@@ -300,7 +300,7 @@ export class DistributedBucketStore implements BucketStore {
     await this.#slots.own.close();
   }
 
-  #deadline({ deadline }: BucketCallOptions): Deadline {
+  #deadline({ deadline }: BucketCallOptions = {}): Deadline {
     return deadline ?? new Deadline(this.#options.timer, this.#options.timeoutMs);
   }
 

@@ -154,8 +154,8 @@ export class EmbeddedBucketStore implements BucketStore {
       : isDone.then((isShared) => (isShared ? undefined : this.#adjust(adjustment, options)));
   }
 
-  refund(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> | undefined {
-    return this.adjust(adjustment, options)?.catch((error: unknown) => {
+  refund(adjustment: Adjustment): Promise<void> | undefined {
+    return this.adjust(adjustment)?.catch((error: unknown) => {
       this.#later.add(adjustment, async () => this.adjust(adjustment), error);
     });
   }

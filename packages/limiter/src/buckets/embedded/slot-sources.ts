@@ -1,7 +1,7 @@
 /** The holders of slots in embedded stores: of one process, or of the processes of one machine. */
 
 import { isProcessGone, type ProcessMark } from "../../base/process-mark.ts";
-import { isOver, type SlotHolder } from "../slots/slot-holder.ts";
+import { entryName, isOver, type SlotHolder } from "../slots/slot-holder.ts";
 import type { SlotSource } from "./embedded-slots.ts";
 
 /** Returns the holder of a store that ends with this process: it has no record, and never dies. */
@@ -14,7 +14,7 @@ export function onlyHolder(): SlotSource {
     renew: async () => id,
     newEntry: () => {
       entries += 1;
-      return `${id}.${entries.toString(36)}`;
+      return entryName(id, entries);
     },
     add: () => {},
     close: async () => {},

@@ -10,7 +10,7 @@ import type { Key } from "../../storage/item.ts";
 import type { WarmBuckets } from "../../storage/warm-buckets.ts";
 import { Adjustments, type AdjustmentWriter, type SharedAdjustment } from "../adjustments.ts";
 import type { BalanceOperation, DeletedBuckets } from "../bucket-admin.ts";
-import type { BucketCallOptions, ConsumeOptions, ConsumeResult } from "../bucket-consumer.ts";
+import type { ConsumeOptions, ConsumeResult } from "../bucket-consumer.ts";
 import type { BucketStore } from "../bucket-store.ts";
 import type { RefundWarning } from "../bucket-warning.ts";
 import type { BucketId } from "../embedded/bucket-table.ts";
@@ -112,12 +112,12 @@ export class RemoteBucketStore implements BucketStore, AdjustmentWriter<string> 
     return this.#calls.consume(legs, { deadline, signal, known: limits });
   }
 
-  adjust(adjustment: Adjustment, { deadline }: BucketCallOptions = {}): Promise<void> {
-    return this.#adjustments.adjust(adjustment, deadline ?? this.#deadline());
+  adjust(adjustment: Adjustment): Promise<void> {
+    return this.#adjustments.adjust(adjustment, this.#deadline());
   }
 
-  refund(adjustment: Adjustment, { deadline }: BucketCallOptions = {}): Promise<void> {
-    return this.#adjustments.refund(adjustment, deadline ?? this.#deadline());
+  refund(adjustment: Adjustment): Promise<void> {
+    return this.#adjustments.refund(adjustment, this.#deadline());
   }
 
   newTokens(): string {

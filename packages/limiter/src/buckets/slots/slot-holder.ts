@@ -88,7 +88,7 @@ export class SlotHolder {
   /** Returns the name of a new entry of a bucket under a holder. */
   newEntry(holderId: string): string {
     this.#entries += 1;
-    return `${holderId}.${this.#entries.toString(36)}`;
+    return entryName(holderId, this.#entries);
   }
 
   /** Calls the listener when slots were lost; the result removes it. */
@@ -119,6 +119,10 @@ export class SlotHolder {
     if (this.#held > 0 || !this.#isWritten) return;
     // Nothing depends on it: a record without slots is only in the way.
     await this.#options.records.remove(this.#id).catch(() => {});
+  }
+
+  get #isWritten(): boolean {
+    return this.#untilMs > Number.NEGATIVE_INFINITY;
   }
 
   get #leftMs(): number {
@@ -163,10 +167,6 @@ export class SlotHolder {
     return id;
   }
 
-  get #isWritten(): boolean {
-    return this.#untilMs > Number.NEGATIVE_INFINITY;
-  }
-
   /** Takes a new id. What was held under the old one may be held by other processes now. */
   #startOver(): void {
     const warning = { kind: "slots_lost", holderId: this.#id, slots: this.#held } as const;
@@ -201,6 +201,11 @@ export class SlotHolder {
   #newId(): string {
     return randomToken(this.#options.random, ID_BYTES).replace(/[-_]/g, "x");
   }
+}
+
+/** Returns the name of an entry of a holder. */
+export function entryName(holderId: string, serial: number): string {
+  return `${holderId}.${serial.toString(36)}`;
 }
 
 /** Returns the holder of an entry. */

@@ -64,7 +64,7 @@ export class TotalUsage {
  */
 export function withoutCountedTotals(
   snapshots: readonly UsageSnapshot[],
-  all: readonly UsageSnapshot[] = snapshots,
+  all: readonly UsageSnapshot[],
 ): UsageSnapshot[] {
   const sums = new Map<string, { counters: Map<string, number>; events: number }>();
   const windowOf = ({ entityId, windowType, windowStart }: UsageSnapshot) =>
