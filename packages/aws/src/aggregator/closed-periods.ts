@@ -10,12 +10,8 @@ import {
   allowanceAt,
   storedLevel,
 } from "@zae-limiter/limiter/buckets/distributed/plan/period-plan.ts";
-import {
-  decoded,
-  type SeenBucket,
-} from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
+import type { SeenBucket } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
 import { carriedInto, startOf } from "@zae-limiter/limiter/buckets/periods.ts";
-import { DamagedRecordError } from "@zae-limiter/limiter/domain/errors/errors.ts";
 import type { StoredLimit } from "@zae-limiter/limiter/records/bucket-item.ts";
 import { PAUSED } from "@zae-limiter/limiter/records/bucket-shape.ts";
 import { parseBucketKey, STATE_SK } from "@zae-limiter/limiter/records/keys.ts";
@@ -23,6 +19,7 @@ import { RESETS } from "@zae-limiter/limiter/records/period-attributes.ts";
 import type { ClosedPeriod } from "@zae-limiter/limiter/records/usage/period-item.ts";
 import type { UsageSubject } from "@zae-limiter/limiter/records/usage/usage-item.ts";
 import { type Item, numberAt } from "@zae-limiter/limiter/storage/item.ts";
+import { readableBucket } from "./readable-bucket.ts";
 import type { StreamChange } from "./stream-change.ts";
 
 /** A period that one shard of a bucket has closed. */
@@ -46,7 +43,7 @@ function closingsOf({ id, key, before, after, atMs }: StreamChange): Closing[] {
   const baseMs = numberAt(before, "rf") ?? 0;
   const untilMs = numberAt(after, "rf") ?? atMs;
   const place = parseBucketKey(key.PK);
-  const bucket = untilMs > baseMs && place !== undefined ? readable(before) : undefined;
+  const bucket = untilMs > baseMs && place !== undefined ? readableBucket(before) : undefined;
   if (place === undefined || bucket === undefined) return [];
   const { shard, ...subject } = place;
   return endedIn(bucket, baseMs, untilMs).map((period) => ({ id, subject, shard, baseMs, period }));
@@ -88,14 +85,4 @@ function mayHavePeriods(item: Item): boolean {
     if (isOfRule) return true;
   }
   return false;
-}
-
-/** Returns the bucket in an item; a damaged one has no periods. */
-function readable(item: Item): SeenBucket | undefined {
-  try {
-    return decoded(item);
-  } catch (error) {
-    if (error instanceof DamagedRecordError) return undefined;
-    throw error;
-  }
 }

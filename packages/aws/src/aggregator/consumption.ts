@@ -9,13 +9,7 @@
  * A copy of another store (`mv`) brings totals along that its snapshots have already.
  */
 
-import {
-  balanceAt,
-  balanceOf,
-  decoded,
-  type SeenBucket,
-} from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
-import { DamagedRecordError } from "@zae-limiter/limiter/domain/errors/errors.ts";
+import { balanceAt, balanceOf } from "@zae-limiter/limiter/buckets/distributed/plan/seen-bucket.ts";
 import { isLimitName, RESERVED_LIMIT } from "@zae-limiter/limiter/domain/names.ts";
 import { ACQUIRES, METER, MOVED } from "@zae-limiter/limiter/records/bucket-item.ts";
 import { attributesOf } from "@zae-limiter/limiter/records/bucket-shape.ts";
@@ -29,6 +23,7 @@ import {
   valueAt,
 } from "@zae-limiter/limiter/storage/item.ts";
 import { type Milli, minus } from "./milli.ts";
+import { readableBucket } from "./readable-bucket.ts";
 import { type SlotsSeen, slotsAround } from "./slot-peaks.ts";
 import type { StreamChange } from "./stream-change.ts";
 
@@ -152,7 +147,7 @@ export function overdrawnBy(write: ConsumingWrite, names: readonly string[]): re
       stored >= tokensAt(before, name);
     return stored < 0 && !isCountedOnly;
   });
-  const bucket = candidates.length === 0 ? undefined : readable(after);
+  const bucket = candidates.length === 0 ? undefined : readableBucket(after);
   if (bucket === undefined) return [];
   return candidates.filter((name) => {
     const limit = bucket.limits.get(name);
@@ -161,16 +156,6 @@ export function overdrawnBy(write: ConsumingWrite, names: readonly string[]): re
     const atMs = isStamped ? write.atMs : write.atMs + ROUNDED_MS;
     return balanceOf(balanceAt(bucket, limit, atMs)) < 0;
   });
-}
-
-/** Returns the bucket in an item; a damaged one has no debts, and its consumption counts. */
-function readable(item: Item): SeenBucket | undefined {
-  try {
-    return decoded(item);
-  } catch (error) {
-    if (error instanceof DamagedRecordError) return undefined;
-    throw error;
-  }
 }
 
 function tokensAt(item: Item | undefined, name: string): number {

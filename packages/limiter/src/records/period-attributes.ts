@@ -259,12 +259,13 @@ export function ruleAttributes(
     return { ...none, [names.sessionSeconds]: rule.seconds };
   }
   const { cron, timeZone, carry, carryMax } = rule;
+  const most = carryMax === undefined ? "" : `:${carryMax}`;
   const resets = encodeResets(cron);
   const isFirst = first !== undefined && encodeResets(first.cron) === resets;
   return {
     ...(isFirst ? {} : { [names.resets]: resets }),
     ...(first?.timeZone === timeZone ? {} : { [names.zone]: timeZone }),
-    ...(carry === "none" ? {} : { [names.carry]: `${carry}${carryMax ? `:${carryMax}` : ""}` }),
+    ...(carry === "none" ? {} : { [names.carry]: carry + most }),
   };
 }
 

@@ -153,8 +153,8 @@ export class StepItemStore implements ItemStore {
       (rows) => {
         const { ok, before, after } = planWrite(write, rows.get(key));
         if (ok) rows.set(key, after);
-        const item = !ok || "delete" in write ? before : "update" in write ? after : undefined;
-        return { ok, item };
+        if (!ok || "delete" in write) return { ok, item: before };
+        return { ok, item: "update" in write ? after : undefined };
       },
       { timeoutMs: options.timeoutMs, keys: [key] },
     );

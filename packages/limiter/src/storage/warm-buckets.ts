@@ -29,6 +29,9 @@ import type { TableCallOptions } from "./item-table.ts";
 /** Marks the warm calls of a table, which are a property of it. */
 export const WARM_BUCKETS: unique symbol = Symbol.for("zae-limiter.warm-buckets");
 
+/** The attribute of the system config that warm calls answer with. */
+export const VERSION = "config_version";
+
 /** The attribute of a bucket's item that is a `WarmRow`. */
 export const WARM_ROW = "warm";
 

@@ -26,9 +26,8 @@ export function resetsUntil(
   process: number,
   { nowMs, storedEndMs }: { readonly nowMs: number; readonly storedEndMs: number },
 ): number {
-  const guardMs = Math.min(Math.floor(edges.lengthMs / 2), GUARD_MAX_MS);
   let resets = 1;
-  let endMs = edgeAfter(edges, process, storedEndMs + guardMs);
+  let endMs = edgeAfter(edges, process, storedEndMs + guardMs(edges));
   for (; endMs <= nowMs; endMs += edges.lengthMs) resets += 1;
   return resets;
 }
@@ -39,6 +38,10 @@ export function endOfNext(
   process: number,
   { nowMs, storedEndMs }: { readonly nowMs: number; readonly storedEndMs: number },
 ): number {
-  const guardMs = Math.min(Math.floor(edges.lengthMs / 2), GUARD_MAX_MS);
-  return edgeAfter(edges, process, Math.max(nowMs, storedEndMs + guardMs));
+  return edgeAfter(edges, process, Math.max(nowMs, storedEndMs + guardMs(edges)));
+}
+
+/** Returns half of a period, or a day. */
+function guardMs({ lengthMs }: QuotaEdges): number {
+  return Math.min(Math.floor(lengthMs / 2), GUARD_MAX_MS);
 }

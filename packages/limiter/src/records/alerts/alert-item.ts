@@ -111,6 +111,7 @@ export function decodeAlert(item: Item): StoredAlert {
   const endedAtMs = numberAt(item, "ended_ms");
   const problem = textAt(item, "problem");
   const to = text("delivered_to");
+  const ended = textAt(item, "gave_up") ? "given_up" : "delivered";
   return {
     id: text("alert_id"),
     entityId: text("entity_id"),
@@ -124,7 +125,7 @@ export function decodeAlert(item: Item): StoredAlert {
     periodEndMs: number("period_end_ms"),
     atMs: number("at_ms"),
     delivery: {
-      state: endedAtMs === undefined ? "open" : textAt(item, "gave_up") ? "given_up" : "delivered",
+      state: endedAtMs === undefined ? "open" : ended,
       attempts: number("attempts"),
       deliveredTo: to === "" ? [] : to.split(" "),
       ...(endedAtMs === undefined ? {} : { endedAtMs }),

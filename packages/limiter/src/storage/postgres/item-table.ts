@@ -16,14 +16,17 @@ import {
   type TableCallOptions,
 } from "../item-table.ts";
 import { INDEXES, indexNamed, TTL_ATTRIBUTE } from "../table.ts";
-import { WARM_BUCKETS, WARM_ROW, type WarmBuckets, type WarmRow } from "../warm-buckets.ts";
+import {
+  VERSION,
+  WARM_BUCKETS,
+  WARM_ROW,
+  type WarmBuckets,
+  type WarmRow,
+} from "../warm-buckets.ts";
 import type { PostgresConnection, PostgresRow } from "./connection.ts";
 import { arrayText, lockMs, textAt } from "./parameters.ts";
 import { quoted } from "./schema/names.ts";
 import { PostgresBuckets } from "./warm-buckets.ts";
-
-/** The attribute of the system config that warm calls answer with. */
-const VERSION = "config_version";
 
 /** The row of a bucket as the server has it; `used` as texts, which may be beyond 2^53. */
 const WARM = `CASE WHEN x.build IS NULL THEN NULL ELSE json_build_object('build', x.build,

@@ -20,8 +20,8 @@ export function consumeArguments(
     const { consumedMilli: takes, gatesMilli: gates, countedMilli: counts } = leg;
     const row = placeIn(keys, rowKey(prefix, key));
     const from = BUILDS_FROM + placeIn(builds, build);
-    const link = cascades === undefined ? "" : cascades ? "1" : "0";
-    const part = [row, from, parentId ?? "", link, acquires, takes];
+    const link = cascades ? "1" : "0";
+    const part = [row, from, parentId ?? "", cascades === undefined ? "" : link, acquires, takes];
     if (entries !== undefined && token !== undefined) {
       const spent = placeIn(keys, tokenKey(prefix, tagOfKey(key), token));
       return [...part, gates, counts, entries.map((entry) => entry ?? ""), spent];

@@ -5,7 +5,7 @@ import { decodeItem, encodeItem } from "../attribute-value.ts";
 import type { Item, Value } from "../item.ts";
 import type { Cell, CellWrite, Commit } from "../item-table.ts";
 import { TTL_ATTRIBUTE } from "../table.ts";
-import { WARM_ROW, type WarmRow } from "../warm-buckets.ts";
+import { VERSION, WARM_ROW, type WarmRow } from "../warm-buckets.ts";
 import {
   cellKeys,
   type Member,
@@ -16,9 +16,6 @@ import {
   textOf,
 } from "./keys.ts";
 import { ROW_HEAD, ROW_STRIDE } from "./scripts/warm.ts";
-
-/** The attribute of the system config that warm calls answer with. */
-const VERSION = "config_version";
 
 /** The part of a commit that one script writes; in a cluster that is the part of one tag. */
 export interface CommitPart {
@@ -93,11 +90,11 @@ function writeArguments(write: CellWrite): readonly string[] {
   const { before, after } = write;
   const ttl = after?.[TTL_ATTRIBUTE];
   const warm = after?.[WARM_ROW];
-  const log = !write.isLogged ? "0" : "isExpired" in write ? "2" : "1";
+  const logged = "isExpired" in write ? "2" : "1";
   return [
     after === undefined ? "" : textOfItem(after),
     typeof ttl === "number" ? String(Math.floor(ttl)) : "",
-    log,
+    write.isLogged ? logged : "0",
     write.isLogged && before !== undefined ? textOfItem(before) : "",
     ...rowArguments(warm as unknown as WarmRow | undefined),
   ];
