@@ -48,7 +48,7 @@ interface Watched extends BucketName {
 }
 
 /** The percentages of a period that are written, as far as this process knows. */
-interface Told {
+interface KnownAlerts {
   readonly endMs: number;
   readonly percents: Set<number>;
 }
@@ -57,7 +57,7 @@ export class AlertWatch {
   readonly #context: RecordContext;
   readonly #buckets: BucketStore;
   readonly #options: AlertWatchOptions;
-  readonly #told = boundedMap<Told>(REMEMBERED_MAX);
+  readonly #known = boundedMap<KnownAlerts>(REMEMBERED_MAX);
   /** When buckets were summed last, by the timer. */
   readonly #summedMs = boundedMap<number>(REMEMBERED_MAX);
   /** Buckets that are summed once their second is over. */
@@ -71,20 +71,20 @@ export class AlertWatch {
     this.#options = options;
   }
 
-  /** Compares what a grant has used. */
+  /** Writes the alerts that a grant makes due. */
   granted(legs: readonly Leg[], outcomes: readonly LegOutcome[]): void {
     for (let at = 0; at < legs.length; at += 1) {
       const leg = legs[at] as Leg;
       if (!isWatched(leg)) continue;
       const { balancesMilli, periods, shownAtMs } = outcomes[at] as LegOutcome;
-      if (shownAtMs === undefined) this.#tell(leg, { balancesMilli, periods });
-      else this.#look(leg);
+      if (shownAtMs === undefined) this.#writeDue(leg, { balancesMilli, periods });
+      else this.#compare(leg);
     }
   }
 
-  /** Compares what a correction has used, once it is written. */
+  /** Writes the alerts that a correction makes due, once it is written. */
   adjusted({ entityId, resource, config, deltasMilli }: Adjustment): void {
-    if (deltasMilli.some((delta) => delta > 0)) this.#look({ entityId, resource, config });
+    if (deltasMilli.some((delta) => delta > 0)) this.#compare({ entityId, resource, config });
   }
 
   /** Waits until everything that was seen is written. */
@@ -101,10 +101,10 @@ export class AlertWatch {
   }
 
   /** Decides from the shards that this process has seen, or reads all of them. */
-  #look(watched: Watched): void {
+  #compare(watched: Watched): void {
     const shards = this.#buckets.lastSeen?.(watched, watched.config) ?? [];
     const [first] = shards;
-    if (first !== undefined && first.shardCount === 1) this.#tell(watched, first);
+    if (first !== undefined && first.shardCount === 1) this.#writeDue(watched, first);
     else if (shards.length === 0 || shards.some((shard) => this.#dueOf(watched, shard).length > 0))
       this.#sum(watched);
   }
@@ -130,26 +130,26 @@ export class AlertWatch {
     this.#run(watched, async () => {
       const { balancesMilli, periods } = await this.#buckets.read([leg]);
       const [balances = []] = balancesMilli;
-      this.#tell(watched, { balancesMilli: balances, periods: periods?.[0] });
+      this.#writeDue(watched, { balancesMilli: balances, periods: periods?.[0] });
     });
   }
 
   /** Writes the alerts that are due, the lowest first. */
-  #tell(watched: Watched, seen: SeenShard): void {
+  #writeDue(watched: Watched, seen: SeenShard): void {
     for (const { limit, percent, usedMilli, period } of this.#dueOf(watched, seen)) {
-      const told = this.#toldIn(watched, limit, period.endMs);
+      const known = this.#knownIn(watched, limit, period.endMs);
       // Calls that follow at once must not write it too.
-      told.percents.add(percent);
+      known.percents.add(percent);
       const alert = this.#alertOf(watched, limit, percent, usedMilli, period);
-      this.#run(watched, () => this.#write(alert, told));
+      this.#run(watched, () => this.#write(alert, known));
     }
   }
 
-  async #write(alert: Alert, told: Told): Promise<void> {
+  async #write(alert: Alert, known: KnownAlerts): Promise<void> {
     try {
       if (await writeAlert(this.#context, alert)) this.#options.onAlert(alert);
     } catch (cause) {
-      told.percents.delete(alert.percent);
+      known.percents.delete(alert.percent);
       throw cause;
     }
   }
@@ -161,7 +161,7 @@ export class AlertWatch {
       if (limit.alerts.length === 0 || period === undefined) return [];
       const usedMilli = period.grantedMilli - (balancesMilli[at] ?? 0);
       if (usedMilli <= 0) return [];
-      const { percents } = this.#toldIn(watched, limit, period.endMs);
+      const { percents } = this.#knownIn(watched, limit, period.endMs);
       return limit.alerts
         .filter((percent) => !percents.has(percent))
         .filter((percent) => usedMilli >= mulAddDiv(period.grantedMilli, percent, 99, 100))
@@ -169,13 +169,13 @@ export class AlertWatch {
     });
   }
 
-  #toldIn(watched: Watched, { name }: Limit, endMs: number): Told {
+  #knownIn(watched: Watched, { name }: Limit, endMs: number): KnownAlerts {
     const id = `${bucketId(watched)}#${name}`;
-    const known = this.#told.get(id);
+    const known = this.#known.get(id);
     if (known !== undefined && known.endMs === endMs) return known;
-    const told = { endMs, percents: new Set<number>() };
-    this.#told.set(id, told);
-    return told;
+    const made = { endMs, percents: new Set<number>() };
+    this.#known.set(id, made);
+    return made;
   }
 
   #alertOf(

@@ -108,7 +108,7 @@ function spanOf(
       wanted = Math.max(wanted, seconds + TTL_SECONDS_MIN);
       continue;
     }
-    // Of a limit with windows the longest that any of its numbers needs.
+    // A limit with windows needs the longest time that any of its numbers needs.
     for (const each of rate.schedule === undefined ? [rate] : SCHEDULES.ratesOf(rate)) {
       const missing = each.capacityMilli - Math.min(0, balanceMilli);
       needed = Math.max(needed, ceilDiv(retryAfterMs(missing, each), 1000) + 1);

@@ -40,7 +40,7 @@ export class LaterRefunds {
 
   async #repeat(adjustment: Adjustment, write: () => Promise<void>, first: unknown): Promise<void> {
     const { timer, random, mayRepeat, onWarning, closed } = this.#options;
-    // A slot that stays held is lost until this process ends; others have its holder, then.
+    // A slot that stays held is lost until this process ends: only then others reclaim it.
     const isSlot = adjustment.entry !== undefined && closed !== undefined;
     const goesOn = (repetition: number) =>
       repetition <= REPETITIONS || (isSlot && closed?.aborted !== true);

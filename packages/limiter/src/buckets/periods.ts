@@ -112,12 +112,12 @@ function carriedOf(leftMilli: number, { rule }: Allowance): number {
   return carry === "rest" ? Math.max(0, leftMilli) : leftMilli;
 }
 
-/** Returns what was carried into the period in force; negative: a debt. */
+/** Returns the milli-tokens that were carried into the period in force; negative: a debt. */
 export function carriedInto({ leftMilli }: PeriodLevel, allowance: Allowance): number {
   return carriedOf(leftMilli, allowance);
 }
 
-/** Returns what the period in force has beyond its amount and what was carried: top-ups. */
+/** Returns the top-ups of the period in force: its grant beyond its amount and the carry. */
 export function addedTo(level: PeriodLevel, allowance: Allowance): number {
   return level.grantedMilli - allowance.amountMilli - carriedInto(level, allowance);
 }

@@ -16,7 +16,7 @@ const REACH_MS = 26 * HOUR_MS;
 const STEP_MS = 13 * HOUR_MS;
 /** 29 February falls on a given weekday every 40 years at the rarest. */
 const FARTHEST_DAYS = 41 * 366;
-/** Edges are counted for so long at a time. */
+/** The time whose edges are counted in one step. */
 const COUNTED_MS = 64 * DAY_MS;
 /** Clients whose zones differ in their data disagree about an edge by a day at most. */
 const GUARD_MAX_MS = DAY_MS;

@@ -101,8 +101,8 @@ export interface RateInTime {
 export function walk(level: Level, rates: RateInTime, nowMs: number): Level {
   const { level: near, isThere } = walked(level, rates, nowMs);
   if (isThere) return near;
-  // As far again from the other end: what was walked says how far that is. Boundaries may lie
-  // closer together there, and each of them must be walked: any of them may cut the balance.
+  // Walks as far again from the other end. Boundaries may lie closer together there, and each of
+  // them must be walked: any of them may cut the balance.
   let spanMs = near.refilledAtMs - level.refilledAtMs;
   for (;;) {
     const skipped = skippedTo(near, rates, Math.max(near.refilledAtMs, nowMs - spanMs));

@@ -233,7 +233,7 @@ export class Limit implements LimitSpec {
     const rate = SCHEDULES.rateAt(this.rate, ms);
     const known = inForce.get(rate);
     if (known !== undefined) return known;
-    // What a scale leaves of a token counts, and is not shown.
+    // Parts of a token that a scale leaves count, and are not shown.
     const whole = (milli: number) => Math.max(1, Math.floor(milli / 1000));
     const [capacity, refillAmount] = [whole(rate.capacityMilli), whole(rate.refillMilli)];
     const numbers = { capacity, refillAmount, refillPeriodSeconds: rate.periodMs / 1000 };
@@ -340,7 +340,7 @@ export class Limit implements LimitSpec {
   }
 }
 
-/** Returns the kind of a limit: a rule has its own, and slots are said to be some. */
+/** Returns the kind of a limit: that of its rule; without one a rate, unless `kind` says slots. */
 function kindOfSpec({ name, kind }: LimitSpec, rule: PeriodRule | undefined): LimitKind {
   const known = rule?.kind ?? (kind === "concurrency" ? kind : "rate");
   if (kind !== undefined && kind !== known) {

@@ -73,7 +73,7 @@ export function readSession(text: string, tail: string): PeriodRule {
   return ruleIn(text, { after: { seconds: read.seconds } });
 }
 
-/** Writes what follows the amount; a calendar always has its zone. */
+/** Writes the text of a rule behind the amount; a calendar always has its zone. */
 export function printRule(rule: PeriodRule): string {
   if (rule.kind === "session") return `/session:${printPeriod(rule.seconds)}`;
   return `/${printCalendar(rule)}`;
@@ -121,7 +121,7 @@ function returnText({ kind, rule, refillPeriodSeconds }: Limit): string {
   return kind === "rate" && refillPeriodSeconds >= DAY_SECONDS ? "refills evenly" : "";
 }
 
-/** Returns what the next period takes over. */
+/** Returns the carry of a quota in words. */
 function carryText({ name, rule }: Limit): string {
   if (rule?.kind !== "quota" || rule.carry === "none") return "";
   if (rule.carry === "debt") return "carries a debt";
@@ -161,7 +161,7 @@ function numbersText(window: RateWindow): string {
     .join(" ");
 }
 
-/** Returns the rule; what is wrong with it is said with the whole text. */
+/** Returns the rule of the options; an error shows the whole text. */
 function ruleIn(text: string, options: QuotaOptions): PeriodRule {
   try {
     return quotaRule(options);

@@ -276,7 +276,7 @@ function weekdaysOf(when: unknown, text: string): string {
       if (last === undefined) return String(from === 0 ? 7 : from);
       const to = DAYS.indexOf(last);
       if (from < to) return `${from}-${to}`;
-      // Over the end of the week, one by one.
+      // Days over the end of a week are listed one by one.
       const count = ((to - from + 7) % 7) + 1;
       return Array.from({ length: count }, (_, at) => (from + at) % 7 || 7).join(",");
     })

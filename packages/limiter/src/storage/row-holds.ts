@@ -63,7 +63,7 @@ export class RowHolds {
     }
   }
 
-  /** Lets go of what the step holds and has not written. */
+  /** Releases the rows that the step holds and has not written. */
   async release(written: readonly { readonly key: Key }[]): Promise<void> {
     for (const { key } of written) this.#held.delete(idOf(key));
     for (const { key, endMs } of this.#held.values()) {

@@ -45,7 +45,7 @@ export interface StepOptions<Result> {
   readonly timeoutMs?: number | undefined;
   /** Rows that the work begins with: they are read together, as of one moment. */
   readonly keys?: readonly Key[];
-  /** Rows that the work may come to: where reading is a request, they are read with the first. */
+  /** Rows that the work may read: where reading is a request, they are read with the first. */
   readonly along?: readonly Key[];
   /** Runs the work once in ten minutes. */
   readonly once?: OnceOptions<Result> | undefined;

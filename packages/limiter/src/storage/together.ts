@@ -49,7 +49,7 @@ export class Together<Asked, Answer> {
       const deadline = atOnce === undefined ? undefined : new Deadline(systemTimer, timeoutMs);
       this.#waiting.push({ asked, timeoutMs, deadline, resolve, reject });
       if (atOnce === undefined) {
-        // Runs after what waits for promises that are settled by now, and asks perhaps.
+        // Runs after the callbacks of promises that are settled by now: they may ask, too.
         if (this.#waiting.length === 1) process.nextTick(() => this.#flush());
       } else if (this.#underWay < atOnce) void this.#run();
     });
@@ -73,7 +73,7 @@ export class Together<Asked, Answer> {
     for (const batch of open) void this.#send(batch);
   }
 
-  /** Sends what waits until nothing does. */
+  /** Sends the requests that wait, until none does. */
   async #run(): Promise<void> {
     this.#underWay += 1;
     while (this.#waiting.length > 0) {
@@ -110,7 +110,7 @@ export class Together<Asked, Answer> {
       for (const [at, { resolve }] of batch.entries()) resolve(answers[at] as Answer);
     } catch (error) {
       const isOfOne = batch.length > 1 && !(error instanceof RateLimiterUnavailable);
-      // What the server refuses of one must not end the others, which were undone with it.
+      // One that the server refuses must not end the others, which were undone with it.
       if (isOfOne) await Promise.all(batch.map((each) => this.#send([each])));
       else for (const { reject } of batch) reject(error);
     }

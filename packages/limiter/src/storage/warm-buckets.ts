@@ -74,7 +74,7 @@ export interface WarmRow {
   readonly held: string;
 }
 
-/** Returns what slots are taken under where the row must not have the entry yet. */
+/** Returns the text of an entry that the row must not have yet. */
 export function newEntryText(entry: string): string {
   return `+${entry}`;
 }
@@ -120,7 +120,7 @@ export interface WarmConsume {
 
 export interface WarmAnswer {
   readonly outcome: "granted" | "refused" | "outdated";
-  /** Leg by leg: after a grant, what is left; refused, what there is; outdated, nothing. */
+  /** Balances, leg by leg: those after a grant, or those that refuse; none when outdated. */
   readonly balancesMilli: readonly (readonly number[])[];
   /** Leg by leg: `rem` and `cap` of the row; absent where no row has limits with periods. */
   readonly endsMs?: readonly (readonly number[])[] | undefined;

@@ -171,7 +171,7 @@ function waitOf(status: LimitStatus, missingMilli: number, place: PlaceInLine): 
   return missingMilli <= 0 ? 0 : endMs - nowMs + 1;
 }
 
-/** Returns the time until what a line needs is there, through the windows that open until then. */
+/** Returns the time until a line has what it needs, through the windows that open until then. */
 function waitInWindows(
   scheduled: Limit,
   mostMilli: number,

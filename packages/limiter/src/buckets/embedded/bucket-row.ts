@@ -78,7 +78,7 @@ export function encodeRow(bucket: Bucket): string {
   return `${text}]`;
 }
 
-/** Returns what the row of a limit has besides its numbers, by its kind. */
+/** Returns the fields of a limit's row behind its numbers, by its kind. */
 function kindText({ build, numbers, rare }: Bucket, at: number): string {
   const rate = build.rates[at] as Rate;
   if (rate.rule !== undefined) return `,${periodText(numbers, at)},"${ruleText(rate.rule)}"`;

@@ -52,7 +52,7 @@ import type { Terms } from "./ordinary-call.ts";
 import type { PendingUsage } from "./usage-book.ts";
 import { hourOf, hourStartMs } from "./usage-hour.ts";
 
-/** Holds what few buckets have, in one field: a process may keep a million buckets. */
+/** The state that few buckets have, in one field: a process may keep a million buckets. */
 interface Rare {
   readonly paused: readonly PausedLimit[];
   /** The slots that are held, by limit and holder. */
@@ -108,7 +108,7 @@ export class Bucket {
     return new Bucket(build, link, undefined, hourOf(nowMs), 0, numbers);
   }
 
-  /** Changes what few buckets have. */
+  /** Changes fields that few buckets have. */
   keep(change: Partial<Rare>): void {
     const rare = { ...this.rare, ...change };
     const { paused, slots, closed } = rare;

@@ -312,7 +312,7 @@ export class EmbeddedBucketStore implements BucketStore {
     holderId: string | undefined,
   ): ConsumeResult {
     const drafts: Draft[] = [];
-    // The step has waited so long that others may take what it would hold: begin again.
+    // The step has waited so long that others may reclaim its slots: it begins again.
     if (holderId !== undefined && this.slots?.isOver(holderId, now)) return { outcome: "outdated" };
     for (const leg of legs) {
       const draft = this.#draftOf(leg, now);

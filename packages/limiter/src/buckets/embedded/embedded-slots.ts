@@ -84,7 +84,7 @@ export class EmbeddedSlots {
   /** Gives back slots of a request that has failed, unless it is certain that none were taken. */
   notAnswered(slots: readonly TakenSlots[], token: string, error: unknown): void {
     if (!(error instanceof RateLimiterUnavailable) || error.nothingWritten) return;
-    // Until it is known, they are held: this process goes on being renewed.
+    // They count as held until that is known, so that this process renews its record.
     this.taken(slots);
     this.#unsure.add(slots, token);
   }

@@ -234,7 +234,7 @@ export function changeRate(
     return;
   }
   if (hasSlots(after)) {
-    // What is held stays held, so fewer slots may leave less than none.
+    // Held slots stay held, so with fewer slots less than none may be free.
     refundAt(numbers, at, after, after.capacityMilli - before.capacityMilli);
     return;
   }
@@ -307,13 +307,13 @@ export function openDueAt(numbers: Numbers, at: number, rate: Rate, nowMs: numbe
   else setPeriod(numbers, place, unusedLevel(allowanceOf(rate), nowMs));
 }
 
-/** Counts what a period consumes for a lease of an earlier one. */
+/** Counts tokens that a period consumes for a lease of an earlier one. */
 export function countLateAt(numbers: Numbers, at: number, amount: number): void {
   const place = periodPlace(numbers, at * STRIDE) + LATE;
   numbers[place] = (numbers[place] as number) + amount;
 }
 
-/** Returns what the period in force has consumed for leases of earlier ones. */
+/** Returns the milli-tokens that the period in force has consumed for leases of earlier ones. */
 export function lateAt(numbers: Readonly<Numbers>, at: number): number {
   return numbers[periodPlace(numbers, at * STRIDE) + LATE] as number;
 }
@@ -377,7 +377,7 @@ function changeAllowance(
   const old = allowanceOf(before);
   const stored = periodOf(numbers, place);
   const isQuota = before.rule?.kind === "quota";
-  // What is due by the rule that was in force comes first: a changed one must not reset twice.
+  // The old rule opens the period that is due: a changed rule must not reset it twice.
   const level = isQuota ? levelIn(stored, old, nowMs) : stored;
   setPeriod(numbers, place, withAllowance(level, old, allowanceOf(after), nowMs));
 }

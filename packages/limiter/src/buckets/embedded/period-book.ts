@@ -30,12 +30,12 @@ export class PeriodBook {
     this.#bounds = bounds;
   }
 
-  /** Forgets what the run before has counted. */
+  /** Forgets the counts of the run before. */
   begin(): void {
     this.#drafts = new Map();
   }
 
-  /** Takes over what the step has counted. */
+  /** Keeps the counts of the step, which is done. */
   keep(): void {
     for (const [day, count] of this.#drafts ?? []) this.#counts.set(day, count);
     this.begin();

@@ -65,7 +65,7 @@ export class UnsureSlots {
     this.#work.add(this.#untilAnswered(() => write()));
   }
 
-  /** Gives back, in the background, what a request may have taken. */
+  /** Gives back, in the background, the slots that a request may have taken. */
   add(slots: readonly TakenSlots[], token: string): void {
     if (slots.length > 0) this.#work.add(this.#settle(slots, token));
   }

@@ -117,12 +117,12 @@ class UsageBook {
     this.#bounds = bounds;
   }
 
-  /** Forgets what the run before has changed. */
+  /** Forgets the changes of the run before. */
   begin(): void {
     this.#drafts = new Map();
   }
 
-  /** Takes over what the step has changed. */
+  /** Keeps the changes of the step, which is done. */
   keep(): void {
     for (const [name, window] of this.#drafts ?? []) this.#windows.set(name, window);
     this.begin();

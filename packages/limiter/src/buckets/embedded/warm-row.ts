@@ -52,7 +52,7 @@ export function warmRowOf(bucket: Bucket, ttlMultiplier: number): WarmRow {
   const { build, link, ttl, usageHour, numbers } = bucket;
   const order = orderOf(build.names);
   const levels = order.map((at) => levelAt(numbers, at));
-  // Of a limit with windows those numbers that are in force since its level.
+  // A limit with windows has the numbers that are in force since its level.
   const rates = order.map((at, place) =>
     SCHEDULES.rateAt(build.rates[at] as Rate, (levels[place] as Level).refilledAtMs),
   );
@@ -94,7 +94,7 @@ function slotsIn(held: string, names: readonly string[]): readonly SlotEntry[] {
   });
 }
 
-/** Returns what a limit holds at most, or what its period has granted. */
+/** Returns the capacity of a limit, or the grant of its period. */
 function capOf({ numbers }: Bucket, at: number, rate: Rate): number {
   return hasPeriods(rate) ? periodAtPlace(numbers, at).grantedMilli : rate.capacityMilli;
 }

@@ -74,7 +74,7 @@ export class KnownRefusals {
       periods.push(shown.periods?.map((period) => period && { ...period, atMs: nowMs }));
       shownAtMs = Math.min(shownAtMs, shown.atMs);
     }
-    // Beyond a second only what is spent refuses.
+    // After a second only a spent quota or session refuses.
     const isOld = nowMs - shownAtMs >= KNOWN_MS;
     const isRefused = legs.some(({ config, amountsMilli }, at) => {
       const balances = balancesMilli[at] as readonly number[];

@@ -121,7 +121,7 @@ export function fitsInto(
   );
 }
 
-/** Returns balances with what a call takes subtracted, or put back. */
+/** Returns balances less the amounts of a call, or with them added again. */
 export function balancesWith(
   { legs }: WaitingCall,
   balancesMilli: readonly (readonly number[])[],

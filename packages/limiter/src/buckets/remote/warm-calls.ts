@@ -154,12 +154,12 @@ export class WarmCalls {
       if (answer?.outcome !== "refused") continue;
       const isPart = firstThatFit(together, balancesMilli).length < together.length;
       invariant(isPart, "a sum is refused only when a part of it is");
-      // Others may have taken tokens since: calls that fit now need not be among those sent.
+      // Other clients may have taken tokens since: calls that fit now may not have been sent.
       first = firstThatFit(left, balancesMilli);
     }
   }
 
-  /** Answers what an answer decides; returns the balances by which other calls can be refused. */
+  /** Ends the calls that an answer decides; returns the balances by which others can be refused. */
   async #answer(
     together: readonly WaitingCall[],
     answer: WarmAnswer | undefined,
@@ -168,7 +168,7 @@ export class WarmCalls {
     const call = together[0] as WaitingCall;
     if (answer === undefined) {
       this.#options.slots?.forget(taken);
-      // None is open when the request has failed.
+      // A request that has failed has ended all of its calls.
       if (call.isOpen) await this.#step(call);
       return undefined;
     }
@@ -325,7 +325,7 @@ export class WarmCalls {
     }
   }
 
-  /** Refuses what does not fit by this answer, and returns the others. */
+  /** Refuses the calls that do not fit by this answer, and returns the others. */
   #refuse(calls: readonly WaitingCall[], seen: SeenBalances): readonly WaitingCall[] {
     const { balancesMilli, periods } = seen;
     const fitting: WaitingCall[] = [];

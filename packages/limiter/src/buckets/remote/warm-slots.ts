@@ -35,7 +35,7 @@ export class WarmSlots {
     this.#slots = slots;
   }
 
-  /** Returns what calls take together; the record of this process may have to be written first. */
+  /** Returns the slots that calls take together; writes the record of this process if it is due. */
   async takenBy(calls: readonly WaitingCall[], timeoutMs: number): Promise<TakenOfLegs> {
     const [call] = calls as [WaitingCall];
     const legs = call.legs.map((leg, at) => {
@@ -81,7 +81,7 @@ export class WarmSlots {
     this.#slots.notAnswered(taken.filter(isDefined), token, error);
   }
 
-  /** Writes what gives slots back. An entry goes with its last slot, so it is not used again. */
+  /** Gives slots back by a write. An entry goes with its last slot, so it is not used again. */
   giveBack(
     adjustment: Adjustment,
     write: (deadline?: Deadline) => Promise<void>,

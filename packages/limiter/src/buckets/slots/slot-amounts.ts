@@ -41,7 +41,7 @@ export function overdrawsSlots(
   return slotsOnly(config, amountsMilli).some((milli, at) => milli > 0 && (leftMilli[at] ?? 0) < 0);
 }
 
-/** Returns what was consumed from a shard; only what takes slots has their entry. */
+/** Returns the part that was consumed from a shard; it has an entry only where it takes slots. */
 export function partOf(
   config: Slotted,
   shard: number,

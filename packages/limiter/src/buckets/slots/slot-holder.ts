@@ -117,7 +117,7 @@ export class SlotHolder {
   async close(): Promise<void> {
     this.#closing.abort();
     if (this.#held > 0 || !this.#isWritten) return;
-    // Nothing depends on it: a record without slots is only in the way.
+    // A record without slots that stays does no harm.
     await this.#options.records.remove(this.#id).catch(() => {});
   }
 
@@ -167,7 +167,7 @@ export class SlotHolder {
     return id;
   }
 
-  /** Takes a new id. What was held under the old one may be held by other processes now. */
+  /** Takes a new id: other processes may hold the slots of the old one by now. */
   #startOver(): void {
     const warning = { kind: "slots_lost", holderId: this.#id, slots: this.#held } as const;
     this.#id = this.#newId();

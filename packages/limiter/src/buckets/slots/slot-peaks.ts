@@ -7,12 +7,12 @@ import { hasSlots, type Rate } from "../../core/bucket.ts";
 import type { Build } from "../embedded/build.ts";
 import { CONSUMED, COUNTED, consumedAt, type Numbers, STRIDE } from "../embedded/limit-numbers.ts";
 
-/** Notes how many slots of a limit are held, where it is more than were so far. */
+/** Raises the peak of a limit to the slots that are held now. */
 export function seePeakAt(numbers: Numbers, at: number, rate: Rate): void {
   seePeakOf(numbers, at, rate.capacityMilli - (numbers[at * STRIDE] as number));
 }
 
-/** Notes how many milli-slots of a limit were held at a time. */
+/** Raises the peak of a limit to the milli-slots that were held at a time. */
 export function seePeakOf(numbers: Numbers, at: number, heldMilli: number): void {
   const place = at * STRIDE;
   const peak = Math.max(Number(numbers[place + CONSUMED]), heldMilli);

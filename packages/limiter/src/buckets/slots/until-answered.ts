@@ -1,4 +1,4 @@
-/** Repeats what must be done until the store answers, with growing pauses. */
+/** Repeats a request until the store answers, with growing pauses. */
 
 import type { Random } from "../../base/random.ts";
 import type { Timer } from "../../base/time.ts";
@@ -14,7 +14,7 @@ export interface UntilAnsweredOptions {
   readonly closed: AbortSignal;
 }
 
-/** Asks again and again, until there is an answer; `undefined`: there will be none. */
+/** Asks until there is an answer; `undefined` after another error, or once the store is closed. */
 export async function untilAnswered<Answer>(
   ask: () => Promise<Answer>,
   { timer, random, closed }: UntilAnsweredOptions,

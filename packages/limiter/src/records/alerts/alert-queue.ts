@@ -69,7 +69,7 @@ export class AlertQueue {
     return ok && item !== undefined ? decodeAlert(item) : undefined;
   }
 
-  /** Writes what an attempt has come to, unless another sender has claimed the alert since. */
+  /** Writes the outcome of an attempt, unless another sender has claimed the alert since. */
   async attempted(alert: StoredAlert, outcome: AttemptOutcome): Promise<boolean> {
     const { store, namespaceId, clock } = this.#context;
     const { deliveredTo, problem, state } = outcome;

@@ -72,7 +72,7 @@ export class AlertRecords {
     await this.#written();
     const keys: Key[] = [];
     for (const scope of scopesOf(this.#context, entityId, state)) {
-      // Of an entity they are sorted by limit, so all have to be seen.
+      // Alerts of an entity are sorted by limit, so all of them have to be read.
       const most = entityId === undefined ? { limit } : {};
       for await (const item of queryRecords(this.#context, { ...scope, ...most })) {
         keys.push(keyOf(item));

@@ -195,7 +195,7 @@ interface Shapes {
   release(): void;
 }
 
-/** Returns how a pool sends a statement; refuses what is not a pool. */
+/** Returns a function that sends a statement to a pool; refuses any other object. */
 function senderOf(
   pool: PostgresPool,
 ): (text: string, values: PostgresValue[]) => PromiseLike<unknown> {

@@ -52,7 +52,7 @@ export class PostgresBuckets implements WarmBuckets {
     this.#together = new Together({
       atOnce: AT_ONCE,
       max: TOGETHER_MAX,
-      // Of a statement all calls wait for the disk, or none.
+      // All calls of a statement wait for the disk, or none does.
       joins: (one, first) => waitsFor(one.leg) === waitsFor(first.leg),
       send: (asked, options) => this.#send(asked, options),
       late: (timeoutMs) => lateError(connection, timeoutMs, false),

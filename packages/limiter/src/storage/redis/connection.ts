@@ -22,7 +22,7 @@ import type { Script } from "./scripts/script.ts";
 const SKEW_MS = 60_000;
 const PREFIX_MAX = 64;
 
-/** Checks what all keys begin with. */
+/** Checks the prefix of all keys. */
 export function checkPrefix(value: unknown = DEFAULT_PREFIX): string {
   const isOne =
     typeof value === "string" && value.length <= PREFIX_MAX && /^[\w:./-]*$/.test(value);

@@ -238,7 +238,7 @@ function planAddition(
   const heldMilli = balanceIn(level, allowance, nowMs);
   const isReset = !Number.isFinite(additionMilli);
   const over = nowMs >= level.endMs;
-  // Clients of the Python library read the item again.
+  // Makes clients of the Python library read the item again.
   if (isReset) plan.set(VALID_UNTIL, 0);
   if (isReset && rule.kind === "session") {
     if (over) return 0;

@@ -283,7 +283,7 @@ export class Adjuster implements AdjustmentWriter<Tokens> {
     const result = await this.#context.store.transact([write], { token, timeoutMs });
     tokens.unsure = undefined;
     if (result.ok && adjustment.endsMs !== undefined) {
-      // What it has changed depends on the period.
+      // The change depends on the period, which the answer does not show.
       this.#states.shards.forget(key.PK);
       return { ok: true, item: undefined };
     }

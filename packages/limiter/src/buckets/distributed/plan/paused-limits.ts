@@ -128,7 +128,7 @@ function readPaused(limitName: string, text: unknown): PausedLimit | undefined {
   const [tokensMilli = 0, endMs = 0, leftMilli = 0, toppedUpMilli = 0, capacityMilli = 0] = numbers;
   try {
     const rate = { capacityMilli, refillMilli: 0, periodMs: 1000, rule: ruleOf(rule) };
-    // What it has granted follows from its allowance once it is back.
+    // The grant of its period follows from its allowance once it is back.
     const level = { tokensMilli, endMs, grantedMilli: 0, leftMilli };
     return { limitName, rate, level, toppedUpMilli };
   } catch {

@@ -263,7 +263,7 @@ function changeInPeriod(
   }
 }
 
-/** Returns the level as it is stored, with what the write refunds to it. */
+/** Returns the stored level with the refund of the write. */
 function levelWithRefund(
   place: Place,
   { stored, takenMilli, fromEndMs }: Pick<PeriodFold, "stored" | "takenMilli" | "fromEndMs">,
@@ -299,7 +299,7 @@ function setLeft(
   replaceNumber(plan, left, period?.leftMilli ?? 0, leftMilli);
 }
 
-/** Sets what was granted besides the amount, where a changed rule no longer says so. */
+/** Sets the top-ups of a period, which differ under a rule with another carry. */
 function setToppedUp(
   plan: WritePlan,
   name: string,
@@ -333,7 +333,7 @@ function requireEnd(plan: WritePlan, name: string, { period, rate }: StoredLimit
   );
 }
 
-/** Requires what was seen of a period that is over, where a part of it is carried. */
+/** Requires the balance of a period that is over as it was seen, where a part of it is carried. */
 function requireLeft(
   plan: WritePlan,
   name: string,

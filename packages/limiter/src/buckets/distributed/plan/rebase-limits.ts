@@ -211,7 +211,7 @@ export class Rebase {
     this.balances.set(name, balanceAt(this.#bucket, stored, this.#periodMs));
   }
 
-  /** Removes what waits for a period that is over by now. */
+  /** Removes the paused limits whose period is over. */
   #dropPaused(): void {
     for (const [name, { level }] of this.#bucket.paused ?? []) {
       if (this.#periodMs >= level.endMs) this.plan.remove(name);
@@ -303,7 +303,7 @@ export class Rebase {
     // A limit with an invalid remainder counts as absent, and would go on doing so.
     plan.remove(`b_${name}_rr`);
     if (isKnown || python?.unsupported.has(name) === true) {
-      // What it consumed so far was counted for usage, and stays.
+      // Its consumption so far was counted for usage, and stays.
       plan.add(`b_${name}_tc`, amount);
     } else {
       plan.set(`b_${name}_tc`, amount);

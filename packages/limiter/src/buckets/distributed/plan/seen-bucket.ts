@@ -154,7 +154,7 @@ export interface BalanceAt {
   readonly accruedMax: number;
   /** The remainder with which what has accrued is a whole number. */
   readonly wholeRemainder: number;
-  /** Whether `stored` is not what the item has, but what it comes to at the last boundary. */
+  /** Whether `stored` is the limit of the item as of its last boundary, and not as it is stored. */
   readonly isWalked: boolean;
 }
 

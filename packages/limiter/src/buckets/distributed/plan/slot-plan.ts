@@ -124,7 +124,7 @@ export function divideSlots(
   ];
 }
 
-/** Plans what a shard gives to one that is made late: half of what is free. */
+/** Plans the slots that a shard gives to one that is made late: half of the free ones. */
 export function giveLateShard(plan: WritePlan, name: string, stored: StoredLimit): StoredLimit {
   const [, given] = divideSlots(plan, name, stored, 2);
   return given as StoredLimit;

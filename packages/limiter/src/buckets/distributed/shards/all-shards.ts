@@ -184,7 +184,7 @@ function spread(
     const plan = planConsume(bucket, config, part.amountsMilli, context);
     const link = effectiveLink(linkIn(bucket), config.cascade);
     if (plan.kind !== "write") return [];
-    // By clocks or zones that differ, another client may have opened the next period of one shard.
+    // Another client, whose clock or zone differs, may have opened the next period of one shard.
     const endsMs = endsOf(periodsIn([bucket], config, nowMs, rules));
     return [{ part: { ...part, endsMs }, plan: plan.plan, link }];
   };

@@ -89,7 +89,7 @@ export function planSplit(
     const rooms = [shard, ...places].map(
       (at) => shareAt({ shard: at, shardCount: count }, stored.rate, epochMs).capacityMilli,
     );
-    // The write goes by what the balance comes to at a later boundary.
+    // The plan goes by the balance at a later boundary, so the stored one must be as seen.
     if (balance.isWalked) plan.requireBalance(name, stored);
     const parts = planParts(plan, name, balance, rooms, manner);
     kept.set(name, { ...stored, tokensMilli: parts.keptMilli, remainder: parts.remainder });
@@ -172,7 +172,7 @@ function planParts(
   return { keptMilli: balanceMilli - sumMilli, movedMilli, remainder };
 }
 
-/** Divides what a limit with windows comes to at the last boundary; it is required as it was. */
+/** Divides the balance of a limit with windows as it is at the last boundary. */
 function planWalkedParts(
   plan: WritePlan,
   name: string,

@@ -51,7 +51,7 @@ export class DeadHolders {
     const result = await consume();
     if (result.outcome === "granted") {
       const over = legs.filter((leg, at) => overdraws(leg, result.legs[at]));
-      // No refusal of soft slots ever asks for those of the dead. The grant is certain in any case.
+      // Soft slots are never refused, so grants search, too. The grant holds if that fails.
       if (over.length > 0) await this.#reclaim(over, deadline).catch(() => false);
     }
     if (result.outcome !== "refused") return result;

@@ -100,7 +100,7 @@ export function fenceRequest(write: EntryWrite) {
  */
 export type Outcome = "landed" | "open" | "fenced" | "gone";
 
-/** Returns what an item says of a write; all of its limits are written together. */
+/** Returns the outcome of a write that an item shows; its limits are written together. */
 export function outcomeOf(item: Item | undefined, write: EntryWrite): Outcome {
   const [limit] = write.before.keys();
   if (limit === undefined || valueAt(item, "rf") === undefined) return "gone";

@@ -151,7 +151,7 @@ export class OwnSlots {
     return unsure.outcome !== "fenced";
   }
 
-  /** Waits for what is given back in the background, and ends the holder. */
+  /** Waits until slots are given back in the background, and closes the holder. */
   async close(): Promise<void> {
     await this.#work.idle();
     await this.#options.holder.close();
@@ -238,13 +238,13 @@ export class OwnSlots {
       this.#placeOf(key).unsure = unsure;
       onUnsure?.(unsure);
       if (write.slots <= 0) return;
-      // Until it is known, they are held: this process goes on being renewed.
+      // They count as held until that is known, so that this process renews its record.
       this.#options.holder.add(write.entry, write.slots);
       this.#work.add(this.#giveBack(unsure));
     });
   }
 
-  /** Gives back what was taken for no lease, once it is known that it was. */
+  /** Gives back slots that were taken for no lease, once it is known that they were. */
   async #giveBack(taken: UnsureWrite): Promise<void> {
     const { timer, timeoutMs } = this.#options;
     const { key, write } = taken;
@@ -263,7 +263,7 @@ export class OwnSlots {
     await untilAnswered(ask, this.#options);
   }
 
-  /** Finds out what has become of a write whose outcome is unknown. */
+  /** Settles a write whose outcome is unknown: a fence stops one that may still happen. */
   async #settle(key: Key, deadline: Deadline): Promise<void> {
     const place = this.#placeOf(key);
     const { unsure } = place;
@@ -276,7 +276,7 @@ export class OwnSlots {
     if (outcome === "landed") this.#set(key, write);
     if (outcome === "fenced") this.#set(key, fenceOf(write));
     if (outcome === "gone") this.#drop(key, write.entry);
-    // What may have been taken is counted already, and what may have been given back is not.
+    // Slots that may have been taken are counted already, and those given back are not.
     const counted = Math.max(0, write.slots);
     holder.add(write.entry, (outcome === "landed" ? write.slots : 0) - counted);
   }
@@ -345,7 +345,7 @@ export class OwnSlots {
   }
 }
 
-/** Returns the write that gives back what another one has taken. */
+/** Returns the write that gives back the slots of another one. */
 function releaseOf({ before, after }: EntryWrite): SlotMove["plan"] {
   const slots = new Map<string, number>();
   const add: Record<string, number> = {};

@@ -251,7 +251,7 @@ export class BucketStates {
   ): readonly number[] | undefined {
     // A missing shard may have been created by a split that its origin has shown since.
     if (state?.bucket === undefined) return this.#isUnborn(name, shard) ? [] : undefined;
-    // One that counts more shards has taken another one in since, and holds more than it says.
+    // A shard that was seen among more shards has taken one in since, and holds more by now.
     if (!mayRefuse(state, nowMs, withinMs) || state.bucket.shardCount > shardCount) {
       return undefined;
     }
