@@ -37,6 +37,13 @@ import { isMetered, moveMeter } from "./writes-meter.ts";
 
 const SUFFIXES = ["tk", "cp", "ra", "rp", "tc", "rr"] as const;
 
+/** A limit of another kind, whose place a new one takes. */
+interface Replaced {
+  readonly heldMilli: number;
+  /** Whether its total of consumption stays. */
+  readonly isCounted: boolean;
+}
+
 /** Collects the write, limit by limit. */
 export class Rebase {
   readonly plan = new WritePlan();
@@ -243,14 +250,14 @@ export class Rebase {
 
   /** Starts a limit of another kind in place of one: nothing is granted that was not there. */
   #replaceKind(name: string, stored: StoredLimit, rate: Rate, amount: number): void {
-    const held = Math.max(0, balanceOf(balanceAt(this.#bucket, stored, this.#context.nowMs)));
+    const heldMilli = Math.max(0, balanceOf(balanceAt(this.#bucket, stored, this.#context.nowMs)));
     if (hasSlots(stored.rate) || hasSlots(rate)) {
       this.#stop(name);
     } else if (stored.period !== undefined) {
       this.#pause(name, stored);
       this.plan.remove(...periodAttributeNames(name));
     }
-    this.#start(name, rate, amount, held, !hasSlots(stored.rate));
+    this.#start(name, rate, amount, { heldMilli, isCounted: !hasSlots(stored.rate) });
   }
 
   /** Gives one limit a new rate from now on, while the base time stays where it is. */
@@ -278,31 +285,30 @@ export class Rebase {
     return balanceAt(this.#bucket, fresh, nowMs).accruedMilli;
   }
 
-  /** Starts a limit that the bucket did not have: full. */
-  #start(
-    name: string,
-    rate: Rate,
-    amount: number,
-    mostMilli = Number.POSITIVE_INFINITY,
-    isKnown = false,
-  ): void {
-    const { plan } = this;
+  #startSlots(name: string, rate: Rate, amount: number): void {
+    if (this.#bucket.python?.unsupported.has(name) === true) this.#stop(name);
+    const balanceMilli = startSlots(this.plan, this.#bucket, name, rate, this.#taken(amount));
+    this.#before.set(name, { rate, balanceMilli });
+  }
+
+  /** Starts a limit: full, or with what the limit holds that it replaces. */
+  #start(name: string, rate: Rate, amount: number, replaced: Partial<Replaced> = {}): void {
     if (hasSlots(rate)) {
-      if (this.#bucket.python?.unsupported.has(name) === true) this.#stop(name);
-      const balanceMilli = startSlots(plan, this.#bucket, name, rate, this.#taken(amount));
-      this.#before.set(name, { rate, balanceMilli });
+      this.#startSlots(name, rate, amount);
       return;
     }
+    const { plan } = this;
     const { python } = this.#bucket;
+    const { heldMilli = Number.POSITIVE_INFINITY, isCounted = false } = replaced;
     const share = this.#shareOf(rate);
     const started = { name, rate, takenMilli: this.#taken(amount), nowMs: this.#periodMs };
     const { rules } = this.#context;
     const level = hasPeriods(rate) ? startPeriod(plan, this.#bucket, started, rules) : undefined;
-    const fullMilli = level?.tokensMilli ?? Math.min(share.capacityMilli, mostMilli);
+    const fullMilli = level?.tokensMilli ?? Math.min(share.capacityMilli, heldMilli);
     plan.set(`b_${name}_tk`, fullMilli - this.#accruedMilli(rate) - this.#taken(amount));
     // A limit with an invalid remainder counts as absent, and would go on doing so.
     plan.remove(`b_${name}_rr`);
-    if (isKnown || python?.unsupported.has(name) === true) {
+    if (isCounted || python?.unsupported.has(name) === true) {
       // Its consumption so far was counted for usage, and stays.
       plan.add(`b_${name}_tc`, amount);
     } else {
@@ -312,7 +318,7 @@ export class Rebase {
     for (const [attribute, value] of Object.entries(kept)) plan.set(attribute, value);
     const others = PYTHON_LIMIT_SUFFIXES.map((suffix) => `b_${name}_${suffix}`);
     const isOwn = (one: string) => Object.hasOwn(kept, one) || one === softStamp(name);
-    if (python !== undefined && !isKnown) plan.remove(...others.filter((one) => !isOwn(one)));
+    if (python !== undefined && !isCounted) plan.remove(...others.filter((one) => !isOwn(one)));
     setParameters(plan, name, rate, this.#bucket.limits.get(name)?.rate);
     if (level === undefined) this.#noteBefore(name, rate, share, fullMilli);
     else this.#before.set(name, { rate: share, balanceMilli: fullMilli, endMs: level.endMs });
