@@ -15,7 +15,7 @@ import { cutAlerts, printAlerts } from "./alerts.ts";
 import { show } from "./check.ts";
 import { ValidationError } from "./errors/errors.ts";
 import { defaultPeriodSeconds, printPeriod, readPeriod } from "./limit-period.ts";
-import type { LimitSpec } from "./limit-spec.ts";
+import { type LimitSpec, NO_REFILL } from "./limit-spec.ts";
 import { checkMoneyPeriod, readMoney } from "./money.ts";
 import { isCalendar, printRule, readCalendar, readCronQuota, readSession } from "./quota-text.ts";
 
@@ -104,7 +104,7 @@ function readSlots(parts: LimitText): LimitSpec {
   }
   const count = withoutSpaces(amount.slice(0, -SLOTS_END.length));
   const capacity = readCount(parts, "count", count);
-  return { name, capacity, refillAmount: 0, refillPeriodSeconds: 1, kind: "concurrency" };
+  return { name, capacity, ...NO_REFILL, kind: "concurrency" };
 }
 
 /** Reads `[/period][:burst]` after the amount. */
@@ -174,8 +174,7 @@ function quota(
     read: (parts) => ({
       name: parts.name,
       capacity: readAmount(parts, "amount", parts.amount),
-      refillAmount: 0,
-      refillPeriodSeconds: 1,
+      ...NO_REFILL,
       rule: read(parts.text, parts.tail),
     }),
   };

@@ -40,6 +40,9 @@ export interface LimitSpec {
   readonly schedule?: RateSchedule | undefined;
 }
 
+/** The numbers of quotas, sessions and slots, as the Python library stores them. */
+export const NO_REFILL = { refillAmount: 0, refillPeriodSeconds: 1 } as const;
+
 /** The form of a limit in JSON. */
 export type LimitJson = {
   readonly name: string;

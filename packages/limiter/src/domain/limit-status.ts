@@ -7,6 +7,7 @@ import { waitThrough } from "../core/rate-schedule.ts";
 import type { Limit } from "./limit.ts";
 import type { LimitKind } from "./limit-spec.ts";
 import { SCHEDULES } from "./schedules.ts";
+import { UTC } from "./zone.ts";
 
 /**
  * One limit of one entity, as an acquire or a peek found it.
@@ -235,5 +236,5 @@ function marksOf({ limit, bypassed }: LimitCheck, balanceMilli: number): Marks |
 
 /** Returns the zone whose clock says when a limit resets. */
 export function resetZone({ limit: { rule } }: Pick<LimitStatus, "limit">): string {
-  return rule?.kind === "quota" ? rule.timeZone : "UTC";
+  return rule?.kind === "quota" ? rule.timeZone : UTC;
 }

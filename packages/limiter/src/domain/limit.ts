@@ -22,7 +22,7 @@ import { ValidationError } from "./errors/errors.ts";
 import { quotaJson, ruleOfJson } from "./limit-json.ts";
 import { parseLimit, printLimit } from "./limit-language.ts";
 import { periodDisagreement } from "./limit-period.ts";
-import type { LimitJson, LimitKind, LimitSpec } from "./limit-spec.ts";
+import { type LimitJson, type LimitKind, type LimitSpec, NO_REFILL } from "./limit-spec.ts";
 import { checkLimitName } from "./names.ts";
 import { PERIODS } from "./periods.ts";
 import { checkRule, type QuotaOptions, quotaRule } from "./quota.ts";
@@ -179,9 +179,8 @@ export class Limit implements LimitSpec {
    */
   static quota(name: string, amount: number, options: QuotaOptions): Limit {
     const rule = quotaRule(options);
-    const numbers = { capacity: amount, refillAmount: 0, refillPeriodSeconds: 1 };
     const { soft, alerts } = options;
-    return new Limit({ name, ...numbers, rule, ...defined({ soft, alerts }) });
+    return new Limit({ name, capacity: amount, ...NO_REFILL, rule, ...defined({ soft, alerts }) });
   }
 
   /**
@@ -197,8 +196,8 @@ export class Limit implements LimitSpec {
    */
   static concurrent(name: string, slots: number, options: { readonly soft?: boolean } = {}): Limit {
     checkFields("options", options, ["soft"]);
-    const numbers = { capacity: slots, refillAmount: 0, refillPeriodSeconds: 1 };
-    return new Limit({ name, ...numbers, kind: "concurrency", ...defined({ soft: options.soft }) });
+    const spec = { name, capacity: slots, ...NO_REFILL, kind: "concurrency" } as const;
+    return new Limit({ ...spec, ...defined({ soft: options.soft }) });
   }
 
   /**

@@ -13,7 +13,7 @@ import {
   TOKENS_MAX,
 } from "./check.ts";
 import { ValidationError } from "./errors/errors.ts";
-import { readTimeZone } from "./zone.ts";
+import { readTimeZone, UTC } from "./zone.ts";
 
 const UNITS = ["day", "week", "month", "quarter", "year"] as const;
 const CARRIES = ["none", "debt", "rest", "both"] as const;
@@ -162,7 +162,7 @@ interface CalendarParts {
   readonly carryMax?: unknown;
 }
 
-function calendarRule({ cron, timeZone = "UTC", carry = "none", carryMax }: CalendarParts) {
+function calendarRule({ cron, timeZone = UTC, carry = "none", carryMax }: CalendarParts) {
   const rule: CalendarRule = {
     kind: "quota",
     cron: checkCron(cron),

@@ -10,6 +10,7 @@ import { checkFields, checkInteger, PERIOD_SECONDS_MAX, show, TOKENS_MAX } from 
 import { ValidationError } from "./errors/errors.ts";
 import type { LimitKind } from "./limit-spec.ts";
 import { checkTimeZone } from "./quota.ts";
+import { UTC } from "./zone.ts";
 
 const DAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 const DAY = /^(sun|mon|tue|wed|thu|fri|sat)(?:-(sun|mon|tue|wed|thu|fri|sat))?$/;
@@ -67,8 +68,8 @@ export function scheduleOf(
   if (given.length === 0) {
     throw new ValidationError("schedule", given, "expected at least one window, got none");
   }
-  const zones = given.map(({ timeZone = "UTC" }) => checkTimeZone(timeZone));
-  const [timeZone = "UTC"] = zones;
+  const zones = given.map(({ timeZone = UTC }) => checkTimeZone(timeZone));
+  const [timeZone = UTC] = zones;
   const other = zones.find((zone) => zone !== timeZone);
   if (other !== undefined) {
     const reason = `all windows of a limit have one time zone, got ${timeZone} and ${other}`;
@@ -111,7 +112,7 @@ export function scheduleJson(schedule: RateSchedule | undefined): {
     schedule: windows.map(
       ({ cron, scaleMilli, capacity, refillAmount, refillPeriodSeconds }): WindowJson => ({
         cron,
-        ...(timeZone === "UTC" ? {} : { tz: timeZone }),
+        ...(timeZone === UTC ? {} : { tz: timeZone }),
         ...(defined({
           scale: scaleMilli === undefined ? undefined : scaleMilli / 1000,
           capacity,

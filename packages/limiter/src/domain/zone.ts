@@ -4,7 +4,7 @@ import { distance } from "../base/nearest.ts";
 import { TextMemo } from "../base/text-memo.ts";
 import type { OffsetAt } from "../core/calendar.ts";
 
-const UTC = "UTC";
+export const UTC = "UTC";
 /** Zones have names here: an offset such as `+02:00` would hide when summer begins. */
 const NAME = /^[A-Za-z][A-Za-z0-9_+/-]*$/;
 /** Each part begins with a capital letter: other systems find files by this name. */

@@ -9,6 +9,7 @@ import { checkFields, show } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors/errors.ts";
 import { Limit } from "../domain/limit.ts";
 import { quotaJson, ruleOfJson } from "../domain/limit-json.ts";
+import { NO_REFILL } from "../domain/limit-spec.ts";
 import { checkRule, quotaRule } from "../domain/quota.ts";
 
 /** The fields of a limit that make it another kind than a rate; at most one of them is given. */
@@ -42,10 +43,15 @@ export function declaredLimit(
   soft: boolean | undefined,
 ): Limit {
   const { capacity, rule } = declaredReset(fields) ?? {};
-  const numbers = { capacity: capacity as number, refillAmount: 0, refillPeriodSeconds: 1 };
   const kind = rule?.kind ?? "concurrency";
   const alerts = fields.alerts as readonly number[] | undefined;
-  return Limit.custom({ name, ...numbers, kind, ...defined({ rule, soft, alerts }) });
+  return Limit.custom({
+    name,
+    capacity: capacity as number,
+    ...NO_REFILL,
+    kind,
+    ...defined({ rule, soft, alerts }),
+  });
 }
 
 /** Returns the place in a declaration that an error is about; empty: all of it. */

@@ -27,13 +27,14 @@ import {
 } from "../domain/compact-schedule.ts";
 import { PERIODS } from "../domain/periods.ts";
 import { SCHEDULES } from "../domain/schedules.ts";
-import { readTimeZone } from "../domain/zone.ts";
+import { readTimeZone, UTC } from "../domain/zone.ts";
 import { type Item, integerAt, textAt, type Value } from "../storage/item.ts";
 
 /** In place of a schedule: none, although the item has a default. */
 export const NO_SCHEDULE = "-";
 export const RESETS = "rsched";
 export const WINDOWS = "sched";
+/** The zone of all schedules of an item; absent: UTC. */
 export const ZONE = "sched_tz";
 /** Until when Python's fast path may use the item, in epoch milliseconds. */
 export const VALID_UNTIL = "vu";
@@ -85,6 +86,11 @@ export function periodAttributesOf(limit: string): PeriodAttributes {
   };
 }
 
+/** Returns the zone of a limit: that in an attribute of its own, else that of the item. */
+export function zoneIn(item: Item, own: string): string {
+  return textAt(item, own) ?? textAt(item, ZONE) ?? UTC;
+}
+
 /** Equal rules are one object, so that most comparisons are of identity. */
 const rules = new Map<string, PeriodRule>();
 
@@ -92,7 +98,7 @@ const rules = new Map<string, PeriodRule>();
 export function ruleIn(item: Item, names: PeriodAttributes): PeriodRule | undefined {
   const seconds = integerAt(item, names.sessionSeconds, 1, PERIOD_SECONDS_MAX);
   const resets = textAt(item, names.resets) ?? textAt(item, RESETS);
-  const zone = textAt(item, names.zone) ?? textAt(item, ZONE) ?? "UTC";
+  const zone = zoneIn(item, names.zone);
   const carried = textAt(item, names.carry) ?? "none";
   const key = seconds === undefined ? `${resets} ${zone} ${carried}` : `s${seconds}`;
   const known = rules.get(key);
@@ -114,8 +120,7 @@ interface WindowAttributes {
 export function scheduleIn(item: Item, names: WindowAttributes): RateSchedule | undefined {
   const text = textAt(item, names.windows) ?? textAt(item, WINDOWS);
   if (text === undefined || text === NO_SCHEDULE) return undefined;
-  const zone = textAt(item, names.periods.zone) ?? textAt(item, ZONE) ?? "UTC";
-  const read = readTimeZone(zone);
+  const read = readTimeZone(zoneIn(item, names.periods.zone));
   if (!("timeZone" in read) || decodeWindows(text) === undefined) return undefined;
   return windowsOf(`${read.timeZone} ${text}`);
 }

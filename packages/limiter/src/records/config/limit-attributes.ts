@@ -10,6 +10,7 @@ import type { UnsupportedLimit } from "../../domain/errors/unsupported-limit.ts"
 import { Limit } from "../../domain/limit.ts";
 import type { LimitKind } from "../../domain/limit-spec.ts";
 import { flagAt, type Item, numberAt, textAt } from "../../storage/item.ts";
+import { ZONE } from "../period-attributes.ts";
 import {
   decodeRule,
   encodeRule,
@@ -19,7 +20,6 @@ import {
   type ReadRule,
   SESSION_PREFIX,
   SLOTS_PREFIX,
-  ZONE,
   zoneOf,
 } from "./rule-attributes.ts";
 

@@ -23,16 +23,14 @@ import type { UnsupportedKind } from "../../domain/errors/unsupported-limit.ts";
 import type { Limit } from "../../domain/limit.ts";
 import { checkRule } from "../../domain/quota.ts";
 import { checkSchedule } from "../../domain/schedule.ts";
-import { readTimeZone } from "../../domain/zone.ts";
+import { readTimeZone, UTC } from "../../domain/zone.ts";
 import { type Item, integerAt, numberAt, textAt, valueAt } from "../../storage/item.ts";
+import { zoneIn } from "../period-attributes.ts";
 
 export const RATE_PREFIX = "l_";
 export const SESSION_PREFIX = "w_";
 /** The Python library knows no slots, and passes over what begins so. */
 export const SLOTS_PREFIX = "s_";
-/** The zone of all schedules of an item; absent: UTC. */
-export const ZONE = "sched_tz";
-const UTC = "UTC";
 
 /** Suffixes of everything that a limit may have on a config item. */
 export const LIMIT_SUFFIXES = [
@@ -112,7 +110,7 @@ function quotaOf(
   }
   const cron = decodeResets(resets ?? "");
   if (isScheduled || cron === undefined) return "calendar quota";
-  const timeZone = textAt(item, attribute("tz")) ?? textAt(item, ZONE) ?? UTC;
+  const timeZone = zoneIn(item, attribute("tz"));
   const carry = textAt(item, attribute("carry")) ?? "none";
   const carryMax = integerAt(item, attribute("cmax"), 1, Number.MAX_SAFE_INTEGER);
   const rule = { kind: "quota", cron, timeZone, carry, ...defined({ carryMax }) };
@@ -122,8 +120,7 @@ function quotaOf(
 /** Reads the windows of a rate. */
 function scheduleIn(item: Item, attribute: (suffix: string) => string): ReadRule {
   const windows = decodeWindows(textAt(item, attribute("sched")) ?? "");
-  const zone = textAt(item, attribute("tz")) ?? textAt(item, ZONE) ?? UTC;
-  const read = readTimeZone(zone);
+  const read = readTimeZone(zoneIn(item, attribute("tz")));
   if (windows === undefined || !("timeZone" in read)) return "schedule";
   const number = (suffix: string) => (numberAt(item, attribute(suffix)) ?? 0) * 1000;
   const base = { capacityMilli: number("cp"), refillMilli: number("ra"), periodMs: number("rp") };
