@@ -3,8 +3,7 @@
  * runs as another user: PostgreSQL refuses to run as root.
  */
 
-import { type ChildProcess, execFile, execFileSync, spawn } from "node:child_process";
-import { once } from "node:events";
+import { execFile, execFileSync } from "node:child_process";
 import {
   chmodSync,
   chownSync,
@@ -19,14 +18,10 @@ import { createRequire } from "node:module";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { freePort } from "./engine-process.ts";
+import { KeptServer } from "./kept-server.ts";
 
-const KEEPER = fileURLToPath(new URL("./keeper.mjs", import.meta.url));
-const START_TIMEOUT_MS = 30_000;
-const POLL_MS = 20;
 /** The tests grep every message for it. */
 export const POSTGRES_PASSWORD = "pw-never-to-be-shown-4711";
 const USER = "tester";
@@ -52,7 +47,7 @@ export class PostgresServer {
   readonly #data: string;
   readonly #owner: Owner;
   readonly #settings: readonly string[];
-  #keeper: ChildProcess | undefined;
+  readonly #kept: KeptServer;
 
   private constructor(
     bin: string,
@@ -66,6 +61,7 @@ export class PostgresServer {
     this.port = port;
     this.#owner = owner;
     this.#settings = settings;
+    this.#kept = new KeptServer(data);
   }
 
   /** Makes the data of a server and starts it; `bin` has its programs. */
@@ -112,28 +108,15 @@ export class PostgresServer {
     }
     const settings = this.#settings.flatMap((setting) => ["-c", setting]);
     const args = ["-D", this.#data, "-p", String(this.port), ...settings];
-    const keeper = spawn(process.execPath, [KEEPER, join(this.#bin, "postgres"), ...args], {
-      stdio: ["pipe", "ignore", "pipe"],
-      cwd: this.#data,
-      // SIGQUIT ends the server with its processes at once.
-      env: { ...process.env, ZAEL_KEEPER_SIGNAL: "SIGQUIT", ZAEL_KEEPER_REMOVES: this.#data },
-      ...this.#owner,
-    });
-    this.#keeper = keeper;
-    let said = "";
-    keeper.stderr.setEncoding("utf8").on("data", (text: string) => {
-      said = (said + text).slice(-2000);
-    });
-    const deadline = Date.now() + START_TIMEOUT_MS;
-    while (!(await accepts(this.port))) {
-      if (keeper.exitCode === null && Date.now() < deadline) await pause(POLL_MS);
-      else throw new Error(`PostgreSQL does not start: ${said.trim().slice(-500)}`);
-    }
+    const program = [join(this.#bin, "postgres"), ...args] as const;
+    // SIGQUIT ends the server with its processes at once.
+    const options = { cwd: this.#data, env: { ZAEL_KEEPER_SIGNAL: "SIGQUIT" }, ...this.#owner };
+    await this.#kept.start(program, options, () => accepts(this.port));
   }
 
   /** Stops the server in order; `fast` ends connections, `immediate` does without a checkpoint. */
   async stop(mode: "fast" | "immediate" = "fast"): Promise<void> {
-    await this.#end(() => process.kill(this.pid, mode === "fast" ? "SIGINT" : "SIGQUIT"));
+    await this.#kept.end(() => process.kill(this.pid, mode === "fast" ? "SIGINT" : "SIGQUIT"));
   }
 
   /** Makes a primary of a standby. */
@@ -146,7 +129,7 @@ export class PostgresServer {
   async kill(): Promise<void> {
     const { pid } = this;
     const children = processesOf(pid);
-    await this.#end(() => {
+    await this.#kept.end(() => {
       for (const each of [pid, ...children]) signal(each, "SIGKILL");
     });
   }
@@ -161,22 +144,8 @@ export class PostgresServer {
   }
 
   /** Ends the server and removes its data. */
-  async remove(): Promise<void> {
-    const keeper = this.#keeper;
-    if (keeper !== undefined && keeper.exitCode === null) {
-      const ended = once(keeper, "exit");
-      keeper.stdin?.end();
-      await ended;
-    }
-    rmSync(this.#data, { recursive: true, force: true });
-  }
-
-  async #end(act: () => void): Promise<void> {
-    const keeper = this.#keeper;
-    if (keeper === undefined || keeper.exitCode !== null) return;
-    const ended = once(keeper, "exit");
-    act();
-    await ended;
+  remove(): Promise<void> {
+    return this.#kept.remove();
   }
 }
 

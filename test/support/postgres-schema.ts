@@ -13,6 +13,8 @@ const CONNECT_MS = 300_000;
 
 export interface TestSchema {
   readonly schema: string;
+  /** The address of the schema. */
+  readonly url: string;
   /** A connection that is not the store's. */
   readonly connection: PostgresConnection;
   /** Opens another connection to the schema. */
@@ -22,15 +24,15 @@ export interface TestSchema {
 }
 
 /** Creates a schema with the tables and functions of this release. */
-export async function newSchema(url: string): Promise<TestSchema> {
-  const { schema } = ownSchema(url);
+export async function newSchema(server: string): Promise<TestSchema> {
+  const { schema, url } = ownSchema(server);
   const connect = () =>
-    AddressConnection.open(url, { place: "postgres://test", schema }, CONNECT_MS);
+    AddressConnection.open(server, { place: "postgres://test", schema }, CONNECT_MS);
   const connection = await connect();
   await migratePostgres(connection, SOON);
   const drop = async () => {
     await connection.query(`DROP SCHEMA ${schema} CASCADE`, [], SOON);
     await connection.close();
   };
-  return { schema, connection, connect, drop };
+  return { schema, url, connection, connect, drop };
 }

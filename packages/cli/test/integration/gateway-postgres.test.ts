@@ -25,12 +25,11 @@ describePostgres("gateways", (server) => {
 
   beforeAll(async () => {
     schema = await newSchema(server);
-    const url = `${server}${server.includes("?") ? "&" : "?"}schema=${schema.schema}`;
-    repository = await Repository.open(url);
+    repository = await Repository.open(schema.url);
     await repository.limits.setSystem([`rpm:${LIMIT}/hour`, "tpm:100000/hour"]);
     upstream = await Upstream.start();
     upstream.replyWith(json({ object: "chat.completion", choices: [CHOICE], usage: USAGE }));
-    env = { ZAEL_URL: url, OPENAI_API_KEY: "sk-real" };
+    env = { ZAEL_URL: schema.url, OPENAI_API_KEY: "sk-real" };
   });
   afterAll(async () => {
     await repository.close();

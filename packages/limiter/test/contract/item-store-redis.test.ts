@@ -2,20 +2,16 @@
 
 import { RedisItemTable } from "@zae-limiter/limiter/storage/redis/item-table.ts";
 import { describeRedis } from "@zae-limiter/test-engines/redis.ts";
+import { forSuite } from "@zae-limiter/test-support/for-suite.ts";
 import { itemStoreContract } from "@zae-limiter/test-support/item-store-contract.ts";
-import { newPrefix, type TestPrefix } from "@zae-limiter/test-support/redis-prefix.ts";
+import { newPrefix } from "@zae-limiter/test-support/redis-prefix.ts";
 import type { OpenedStore } from "@zae-limiter/testing/item-store-contract/subject.ts";
-import { afterAll, beforeAll } from "vitest";
 
 describeRedis("a table", (url) => {
-  let prefix: TestPrefix;
-  beforeAll(async () => {
-    prefix = await newPrefix(url);
-  });
-  afterAll(() => prefix.drop());
+  const prefix = forSuite(() => newPrefix(url));
 
   async function open(): Promise<OpenedStore> {
-    const store = new RedisItemTable(await prefix.connect());
+    const store = new RedisItemTable(await prefix().connect());
     return { store, close: () => store.close() };
   }
 

@@ -9,7 +9,8 @@ import { createTable, deleteTable } from "@zae-limiter/limiter/storage/dynamodb/
 import { describeEngines } from "@zae-limiter/test-engines/engines.ts";
 import { describePostgres } from "@zae-limiter/test-engines/postgres.ts";
 import { describeRedis, ownPrefix } from "@zae-limiter/test-engines/redis.ts";
-import { newSchema, type TestSchema } from "@zae-limiter/test-support/postgres-schema.ts";
+import { forSuite } from "@zae-limiter/test-support/for-suite.ts";
+import { newSchema } from "@zae-limiter/test-support/postgres-schema.ts";
 import { removeKeys } from "@zae-limiter/test-support/redis-prefix.ts";
 import { newName } from "@zae-limiter/test-support/stores.ts";
 import { temporaryFolder } from "@zae-limiter/test-support/temporary-folder.ts";
@@ -37,13 +38,8 @@ describe("slots on SQLite", () => {
 });
 
 describePostgres("slots", (url) => {
-  let schema: TestSchema;
-  beforeAll(async () => {
-    schema = await newSchema(url);
-  });
-  afterAll(() => schema.drop());
-  const separator = url.includes("?") ? "&" : "?";
-  const address = () => `${url}${separator}schema=${schema.schema}&namespace=${place()}`;
+  const schema = forSuite(() => newSchema(url));
+  const address = () => `${schema().url}&namespace=${place()}`;
   describe("with an expiry of two seconds", () => seatTests(address, QUICK));
   describe("with the real expiry", () => seatTests(address, real(REMOTE_SECONDS)));
 });

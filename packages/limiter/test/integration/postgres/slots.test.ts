@@ -5,8 +5,9 @@ import { Repository } from "@zae-limiter/limiter/repository/repository.ts";
 import type { PostgresConnection } from "@zae-limiter/limiter/storage/postgres/connection.ts";
 import { PostgresItemTable } from "@zae-limiter/limiter/storage/postgres/item-table.ts";
 import { describePostgres } from "@zae-limiter/test-engines/postgres.ts";
-import { newSchema, type TestSchema } from "@zae-limiter/test-support/postgres-schema.ts";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { forSuite } from "@zae-limiter/test-support/for-suite.ts";
+import { newSchema } from "@zae-limiter/test-support/postgres-schema.ts";
+import { expect, it } from "vitest";
 import { slotFaultTests } from "../remote/slot-faults.ts";
 import { slotMoveTests } from "../remote/slot-moves.ts";
 import { slotProcessTests } from "../remote/slot-processes.ts";
@@ -44,14 +45,10 @@ class Watched implements PostgresConnection {
 }
 
 describePostgres("slots", (url) => {
-  let schema: TestSchema;
-  beforeAll(async () => {
-    schema = await newSchema(url);
-  });
-  afterAll(() => schema.drop());
+  const schema = forSuite(() => newSchema(url));
 
   it("slots are taken and given back on the disk of the server, and tokens are not", async () => {
-    const connection = new Watched(schema.connection);
+    const connection = new Watched(schema().connection);
     const options = { namespace: "disk", timeoutMs: 20_000, configCacheTtlSeconds: 1e6 };
     const repo = await Repository.over(new PostgresItemTable(connection), options);
     await repo.limits.setSystem(["parallel:2 concurrent", "rpd:100/day"]);
@@ -83,7 +80,7 @@ describePostgres("slots", (url) => {
     await repo.close();
   });
 
-  slotMoveTests(() => new PostgresItemTable(schema.connection));
-  slotFaultTests(() => new PostgresItemTable(schema.connection));
-  slotProcessTests(() => `${url}${url.includes("?") ? "&" : "?"}schema=${schema.schema}`);
+  slotMoveTests(() => new PostgresItemTable(schema().connection));
+  slotFaultTests(() => new PostgresItemTable(schema().connection));
+  slotProcessTests(() => schema().url);
 });

@@ -8,8 +8,9 @@ import { PostgresItemTable } from "@zae-limiter/limiter/storage/postgres/item-ta
 import { describePostgres } from "@zae-limiter/test-engines/postgres.ts";
 import { PostgresServer } from "@zae-limiter/test-engines/postgres-server.ts";
 import { casesOf } from "@zae-limiter/test-support/effort.ts";
-import { newSchema, type TestSchema } from "@zae-limiter/test-support/postgres-schema.ts";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { forSuite } from "@zae-limiter/test-support/for-suite.ts";
+import { newSchema } from "@zae-limiter/test-support/postgres-schema.ts";
+import { expect, it } from "vitest";
 
 const RESOURCE = "gpt-4";
 const SOON = { timeoutMs: 20_000 };
@@ -72,14 +73,10 @@ class Counted {
 }
 
 describePostgres("the cost", (url) => {
-  let schema: TestSchema;
-  beforeAll(async () => {
-    schema = await newSchema(url);
-  });
-  afterAll(() => schema.drop());
+  const schema = forSuite(() => newSchema(url));
 
   it.each([0, 1, 2])("a warm acquire below %i ancestors is one round trip", async (depth) => {
-    const counted = await Counted.open(schema.connection, `depth-${depth}`);
+    const counted = await Counted.open(schema().connection, `depth-${depth}`);
     const { limiter, repo } = counted;
     await repo.limits.setSystem(LIMITS);
     for (let at = 0; at <= depth; at += 1) {
@@ -104,7 +101,7 @@ describePostgres("the cost", (url) => {
   });
 
   it("the first acquire of a bucket is five requests, with a parent seven", async () => {
-    const counted = await Counted.open(schema.connection, "first");
+    const counted = await Counted.open(schema().connection, "first");
     const { limiter, repo } = counted;
     await repo.limits.setSystem(LIMITS);
     await repo.entities.create({ id: "team" });
@@ -120,7 +117,7 @@ describePostgres("the cost", (url) => {
   });
 
   it("totals, parts of other entities and adjustments of one bucket are one round trip", async () => {
-    const counted = await Counted.open(schema.connection, "totals");
+    const counted = await Counted.open(schema().connection, "totals");
     const { limiter, repo } = counted;
     await repo.limits.setSystem(LIMITS);
     await repo.entities.create({ id: "team", cascade: true });
@@ -148,7 +145,7 @@ describePostgres("the cost", (url) => {
     "calls that wait for one bucket share requests, and a thousand need four connections",
     LONG,
     async () => {
-      const alone = await schema.connect();
+      const alone = await schema().connect();
       const counted = await Counted.open(alone, "hot");
       const { limiter, repo } = counted;
       await repo.limits.setSystem(["rpm:1000000"]);
@@ -179,8 +176,8 @@ describePostgres("the cost", (url) => {
 
   it("another process notices a change of limits with its next acquire", async () => {
     const [one, other] = await Promise.all([
-      Counted.open(schema.connection, "changes"),
-      Counted.open(schema.connection, "changes"),
+      Counted.open(schema().connection, "changes"),
+      Counted.open(schema().connection, "changes"),
     ]);
     await one.repo.limits.setSystem(["rpm:1000"]);
     const call = { entityId: "key", resource: RESOURCE, consume: { rpm: 1 } };
