@@ -13,7 +13,7 @@ import {
   type PeriodLevel,
   startOf,
 } from "../periods.ts";
-import { heldAt, type Numbers, periodAtPlace } from "./limit-numbers.ts";
+import { heldAt, type Numbers, periodAt } from "./limit-numbers.ts";
 
 /**
  * A limit with periods that the bucket does not have any more, or has as another kind, until its
@@ -34,7 +34,7 @@ export function seenPeriodAt(
   rate: Rate,
   nowMs: number,
 ): SeenPeriod | undefined {
-  const stored = periodAtPlace(numbers, at);
+  const stored = periodAt(numbers, at);
   if (rate.rule?.kind === "session" && nowMs >= stored.endMs) return undefined;
   const { endMs, grantedMilli } = levelIn(stored, allowanceOf(rate), nowMs);
   return { endMs, grantedMilli, atMs: nowMs };
@@ -73,7 +73,7 @@ export function earliestEndMs(
   let earliestMs = Number.POSITIVE_INFINITY;
   rates.forEach((rate, at) => {
     if (!hasPeriods(rate)) return;
-    const { endMs } = periodAtPlace(numbers, at);
+    const { endMs } = periodAt(numbers, at);
     if (nowMs < endMs) earliestMs = Math.min(earliestMs, endMs);
   });
   return earliestMs;
@@ -91,7 +91,7 @@ export function leftIn(
     // A bucket stays while slots of it are held, whatever its time to live.
     if (hasSlots(rate)) return [];
     if (!hasPeriods(rate)) return [{ rate, balanceMilli }];
-    return [{ rate, balanceMilli, endMs: periodAtPlace(numbers, at).endMs }];
+    return [{ rate, balanceMilli, endMs: periodAt(numbers, at).endMs }];
   });
   for (const { rate, level } of paused) {
     left.push({ rate, balanceMilli: level.tokensMilli, endMs: level.endMs });

@@ -40,7 +40,7 @@ import {
   type Numbers,
   numbersFor,
   openDueAt,
-  periodAtPlace,
+  periodAt,
   refilledAtMs,
   refundAt,
   setLevelAt,
@@ -143,7 +143,7 @@ export class Bucket {
 
   /** Opens the period of a limit that is due. */
   #open(at: number, rate: Rate, nowMs: number): void {
-    const { endMs } = periodAtPlace(this.numbers, at);
+    const { endMs } = periodAt(this.numbers, at);
     if (nowMs < endMs) return;
     if (endMs > 0) this.#closeAt(at, rate, nowMs);
     openDueAt(this.numbers, at, rate, nowMs);
@@ -151,7 +151,7 @@ export class Bucket {
 
   #closeAt(at: number, rate: Rate, nowMs: number): void {
     const name = this.build.names[at] as string;
-    const level = periodAtPlace(this.numbers, at);
+    const level = periodAt(this.numbers, at);
     this.#close(closedPeriod(name, rate, level, lateAt(this.numbers, at), nowMs));
   }
 
@@ -175,7 +175,7 @@ export class Bucket {
     if (hasPeriods(rate)) {
       this.#open(at, rate, nowMs);
       const isEnded = rate.rule?.kind === "session" && !Number.isFinite(amount);
-      if (isEnded && periodAtPlace(this.numbers, at).endMs > 0) this.#closeAt(at, rate, nowMs);
+      if (isEnded && periodAt(this.numbers, at).endMs > 0) this.#closeAt(at, rate, nowMs);
     }
     return addTokens(this.numbers, at, rate, amount, nowMs);
   }
@@ -226,7 +226,7 @@ export class Bucket {
       if (before !== undefined && kindOf(before) === kindOf(rate)) {
         copyLimit(this.numbers, from, numbers, at);
         if (hasPeriods(rate)) {
-          setPeriodAt(numbers, at, periodAtPlace(this.numbers, from));
+          setPeriodAt(numbers, at, periodAt(this.numbers, from));
           countLateAt(numbers, at, lateAt(this.numbers, from));
         }
         if (applied.has(name)) changeRate(numbers, at, before, rate, nowMs);
@@ -271,7 +271,7 @@ export class Bucket {
     rates.forEach((rate, at) => {
       const name = names[at] as string;
       if (!hasPeriods(rate) || kindOf(build.rateOf(name)) === kindOf(rate)) return;
-      const level = periodAtPlace(this.numbers, at);
+      const level = periodAt(this.numbers, at);
       const lateMilli = lateAt(this.numbers, at);
       if (nowMs < level.endMs) paused.push({ name, rate, level, lateMilli });
     });
@@ -341,7 +341,7 @@ export class Bucket {
     if (hasPeriods(rate)) this.#open(at, rate, nowMs);
     consumeAt(numbers, at, rate, heldAt(numbers, at, rate, nowMs), amount, nowMs);
     const isLate = fromEndMs !== undefined && hasPeriods(rate);
-    if (isLate && fromEndMs < periodAtPlace(numbers, at).endMs) countLateAt(numbers, at, amount);
+    if (isLate && fromEndMs < periodAt(numbers, at).endMs) countLateAt(numbers, at, amount);
   }
 
   /** Returns what is left of every limit, by which a time to live is chosen. */
@@ -384,7 +384,7 @@ export class Bucket {
     if (this.rare.paused.length > 0) return false;
     return this.build.rates.every((rate, at) =>
       hasPeriods(rate)
-        ? isUnused(periodAtPlace(this.numbers, at), rate, nowMs)
+        ? isUnused(periodAt(this.numbers, at), rate, nowMs)
         : this.balanceMilli(at, nowMs) >= SCHEDULES.rateAt(rate, nowMs).capacityMilli,
     );
   }

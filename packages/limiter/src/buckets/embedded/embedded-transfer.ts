@@ -13,7 +13,7 @@ import {
   fill,
   levelAt,
   numbersFor,
-  periodAtPlace,
+  periodAt,
   setLevelAt,
   setPeriodAt,
 } from "./limit-numbers.ts";
@@ -105,7 +105,7 @@ function wholeOf(name: BucketName, bucket: Bucket, atMs: number): WholeBucket {
     }
     // Nothing accrues in a period: its end is in the place of the remainder.
     return hasPeriods(rate)
-      ? { ...known, level: { ...level, remainder: 0 }, period: periodAtPlace(numbers, at) }
+      ? { ...known, level: { ...level, remainder: 0 }, period: periodAt(numbers, at) }
       : { ...known, level };
   });
   return {

@@ -290,7 +290,7 @@ function setLevel(numbers: Numbers, place: number, level: Level): void {
 }
 
 /** Returns the level of a limit with periods, as it is stored. */
-export function periodAtPlace(numbers: Readonly<Numbers>, at: number): PeriodLevel {
+export function periodAt(numbers: Readonly<Numbers>, at: number): PeriodLevel {
   return periodOf(numbers, at * STRIDE);
 }
 

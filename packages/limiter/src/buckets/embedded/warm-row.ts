@@ -14,7 +14,7 @@ import { ruleText } from "../rule-text.ts";
 import type { SlotEntry } from "../slots/slot-entries.ts";
 import { seePeakOf } from "../slots/slot-peaks.ts";
 import type { Bucket } from "./bucket.ts";
-import { countAt, levelAt, periodAtPlace, setLevelAt } from "./limit-numbers.ts";
+import { countAt, levelAt, periodAt, setLevelAt } from "./limit-numbers.ts";
 import { hourStartMs } from "./usage-hour.ts";
 
 /** The limits of a call as the rows of its buckets have them. */
@@ -96,7 +96,7 @@ function slotsIn(held: string, names: readonly string[]): readonly SlotEntry[] {
 
 /** Returns the capacity of a limit, or the grant of its period. */
 function capOf({ numbers }: Bucket, at: number, rate: Rate): number {
-  return hasPeriods(rate) ? periodAtPlace(numbers, at).grantedMilli : rate.capacityMilli;
+  return hasPeriods(rate) ? periodAt(numbers, at).grantedMilli : rate.capacityMilli;
 }
 
 /** Returns the end of the period of a limit, if it is in one. */
@@ -106,7 +106,7 @@ function endOf({ build, numbers }: Bucket, at: number): number[] {
     return [SCHEDULES.endAt(rate, levelAt(numbers, at).refilledAtMs)];
   }
   if (!hasPeriods(rate)) return [];
-  const { endMs } = periodAtPlace(numbers, at);
+  const { endMs } = periodAt(numbers, at);
   return endMs === 0 ? [] : [endMs];
 }
 

@@ -5,6 +5,7 @@ import type { Item, Value } from "@zae-limiter/limiter/storage/item.ts";
 import type { Cell, Commit, CommitResult } from "@zae-limiter/limiter/storage/item-table.ts";
 import { ITEM_TABLE, type ItemTable } from "@zae-limiter/limiter/storage/item-table.ts";
 import { OptimisticSteps } from "@zae-limiter/limiter/storage/optimistic-steps.ts";
+import type { ListedRows } from "@zae-limiter/limiter/storage/step-table.ts";
 import {
   WARM_BUCKETS,
   WARM_ROW,
@@ -71,15 +72,14 @@ class BusyRow {
 
 const warm = { until: NEVER_MS } as unknown as Value;
 
+function writeWarm(rows: ListedRows): void {
+  rows.get(KEY);
+  rows.setUnlogged(KEY, { ...KEY, n: 1, [WARM_ROW]: warm });
+}
+
 test("a step on a row that warm calls change all the time holds it, and is done", async () => {
   const row = new BusyRow();
-  await row.steps().step(
-    (rows) => {
-      rows.get(KEY);
-      rows.setUnlogged(KEY, { ...KEY, n: 1, [WARM_ROW]: warm });
-    },
-    { keys: [KEY] },
-  );
+  await row.steps().step(writeWarm, { keys: [KEY] });
   expect(row.commits.at(-1)).toBe("done");
   expect(row.commits.length).toBeLessThan(10);
   expect(row.holds).toHaveLength(1);
@@ -105,13 +105,7 @@ test("a step leaves a row alone that another one holds, until that is over", asy
   const row = new BusyRow();
   const endMs = BEGUN_MS + 300;
   row.until = -endMs;
-  await row.steps().step(
-    (rows) => {
-      rows.get(KEY);
-      rows.setUnlogged(KEY, { ...KEY, n: 1, [WARM_ROW]: warm });
-    },
-    { keys: [KEY] },
-  );
+  await row.steps().step(writeWarm, { keys: [KEY] });
   expect(row.commits).toEqual(["done"]);
   expect(row.nowMs).toBeGreaterThanOrEqual(endMs);
   // Those of a step that waits are refused as long as the other one holds the row.

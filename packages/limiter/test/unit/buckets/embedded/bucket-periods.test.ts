@@ -5,7 +5,7 @@ import {
   seenPeriodAt,
 } from "@zae-limiter/limiter/buckets/embedded/bucket-periods.ts";
 import { decodeRow, encodeRow } from "@zae-limiter/limiter/buckets/embedded/bucket-row.ts";
-import { periodAtPlace } from "@zae-limiter/limiter/buckets/embedded/limit-numbers.ts";
+import { periodAt } from "@zae-limiter/limiter/buckets/embedded/limit-numbers.ts";
 import { UNLINKED } from "@zae-limiter/limiter/buckets/leg.ts";
 import type { Rate } from "@zae-limiter/limiter/core/bucket.ts";
 import { configOf } from "@zae-limiter/test-support/table.ts";
@@ -45,7 +45,7 @@ test("the earliest end is that of a period in force", () => {
 test("a limit is unused when a new one would be in the same period with the same balance", () => {
   const unusedIn = (bucket: Bucket, nowMs: number) =>
     [0, 1].map((at) =>
-      isUnused(periodAtPlace(bucket.numbers, at), bucket.build.rates[at] as Rate, nowMs),
+      isUnused(periodAt(bucket.numbers, at), bucket.build.rates[at] as Rate, nowMs),
     );
   expect(unusedIn(Bucket.full(CONFIG, UNLINKED, NOW), NOW)).toEqual([true, true]);
   expect(unusedIn(opened(), NOW)).toEqual([false, false]);
