@@ -83,7 +83,7 @@ export interface AuditEvent {
 }
 
 /** A change, as its caller describes it. */
-interface AuditEntry {
+export interface AuditEntry {
   readonly action: AuditAction;
   readonly subject: string;
   readonly principal: string | undefined;

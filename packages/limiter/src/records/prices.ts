@@ -6,11 +6,10 @@ import { checkResource } from "../domain/names.ts";
 import { Price, type PriceSpec } from "../domain/price.ts";
 import { checkPricedModel, type PriceEntry } from "../domain/price-list.ts";
 import { type Item, jsonAt, textAt, type Value } from "../storage/item.ts";
-import { ITEM_EXISTS, type Write } from "../storage/item-store.ts";
-import { type AuditLog, checkAuditor, SYSTEM_SUBJECT } from "./audit.ts";
-import type { ConfigResolver } from "./config/config-resolver.ts";
+import { ITEM_EXISTS } from "../storage/item-store.ts";
+import { checkAuditor } from "./audit.ts";
+import type { AuditedWrites } from "./audited-writes.ts";
 import { inNamespace, PRICE_PREFIX, priceKey, pricePartition } from "./keys.ts";
-import { checkActive, whileActive } from "./namespaces/namespace-state.ts";
 import type { RecordContext } from "./record-context.ts";
 
 /** The upstream of a price, and the principal of a change. */
@@ -37,13 +36,11 @@ export interface PriceOptions {
  */
 export class PriceRecords {
   readonly #context: RecordContext;
-  readonly #audit: AuditLog;
-  readonly #resolver: ConfigResolver;
+  readonly #writes: AuditedWrites;
 
-  constructor(context: RecordContext, audit: AuditLog, resolver: ConfigResolver) {
+  constructor(context: RecordContext, writes: AuditedWrites) {
     this.#context = context;
-    this.#audit = audit;
-    this.#resolver = resolver;
+    this.#writes = writes;
   }
 
   /**
@@ -53,9 +50,8 @@ export class PriceRecords {
   async set(model: string, price: PriceSpec, options: PriceOptions = {}): Promise<void> {
     const { upstream, principal } = checkedPlace(model, options);
     const { spec } = Price.from(price);
-    const { store, namespaceId } = this.#context;
+    const { namespaceId } = this.#context;
     const key = priceKey(namespaceId, model, upstream);
-    const days = await this.#resolver.auditRetentionDays();
     const put: Item = {
       ...key,
       ...inNamespace(namespaceId, key.PK),
@@ -64,10 +60,7 @@ export class PriceRecords {
       price: spec as Value,
     };
     const details = { model, upstream: upstream ?? null, price: spec as unknown as JsonValue };
-    const event = { action: "price_set", subject: SYSTEM_SUBJECT, principal, details } as const;
-    const writes: Write[] = [{ put }, this.#audit.entry(event, days), whileActive(namespaceId)];
-    // Only a namespace that was deleted refuses it, which is an error unless it is there again.
-    while (!(await store.transact(writes)).ok) await checkActive(this.#context);
+    await this.#writes.write({ put }, { action: "price_set", principal, details });
   }
 
   /** Returns the price that is stored for exactly this name and upstream. */
@@ -96,19 +89,10 @@ export class PriceRecords {
     const { upstream, principal } = checkedPlace(model, options);
     const { store, namespaceId } = this.#context;
     const key = priceKey(namespaceId, model, upstream);
-    const days = await this.#resolver.auditRetentionDays();
+    if ((await store.get(key, { consistent: true })) === undefined) return false;
     const details = { model, upstream: upstream ?? null };
-    const event = { action: "price_deleted", subject: SYSTEM_SUBJECT, principal, details } as const;
-    while ((await store.get(key, { consistent: true })) !== undefined) {
-      const result = await store.transact([
-        { delete: key, condition: [ITEM_EXISTS] },
-        this.#audit.entry(event, days),
-        whileActive(namespaceId),
-      ]);
-      if (result.ok) return true;
-      await checkActive(this.#context);
-    }
-    return false;
+    const write = { delete: key, condition: [ITEM_EXISTS] };
+    return this.#writes.write(write, { action: "price_deleted", principal, details });
   }
 }
 

@@ -9,6 +9,7 @@ import { BucketRecords } from "../buckets/bucket-records.ts";
 import { AlertRecords } from "../records/alerts/alerts.ts";
 import { WebhookRecords } from "../records/alerts/webhooks.ts";
 import { AuditLog } from "../records/audit.ts";
+import { AuditedWrites } from "../records/audited-writes.ts";
 import { ConfigResolver } from "../records/config/config-resolver.ts";
 import { LimitRecords } from "../records/config/limits.ts";
 import { EntityRecords } from "../records/entities/entities.ts";
@@ -124,8 +125,9 @@ export class Repository {
     this.usage = new UsageRecords(context, buckets.uncountedUsage);
     const alerts = alertsOf(shared, namespace.namespaceId);
     this.alerts = new AlertRecords(context, () => alerts.written());
-    this.webhooks = new WebhookRecords(context, this.audit, resolver);
-    this.prices = new PriceRecords(context, this.audit, resolver);
+    const writes = new AuditedWrites(context, this.audit, resolver);
+    this.webhooks = new WebhookRecords(context, writes);
+    this.prices = new PriceRecords(context, writes);
     this[INTERNALS] = {
       buckets,
       alerts,

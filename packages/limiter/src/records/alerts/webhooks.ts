@@ -4,11 +4,10 @@ import { randomBytes, systemRandom } from "../../base/random.ts";
 import { checkChoice, checkFields, checkFlag, show } from "../../domain/check.ts";
 import { ValidationError } from "../../domain/errors/errors.ts";
 import { type Item, textAt } from "../../storage/item.ts";
-import { ITEM_EXISTS, type Write } from "../../storage/item-store.ts";
-import { type AuditLog, checkAuditor, SYSTEM_SUBJECT } from "../audit.ts";
-import type { ConfigResolver } from "../config/config-resolver.ts";
+import { ITEM_EXISTS } from "../../storage/item-store.ts";
+import { checkAuditor } from "../audit.ts";
+import type { AuditedWrites } from "../audited-writes.ts";
 import { inNamespace, WEBHOOK_PREFIX, webhookKey } from "../keys.ts";
-import { checkActive, whileActive } from "../namespaces/namespace-state.ts";
 import type { RecordContext } from "../record-context.ts";
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
@@ -57,13 +56,11 @@ export interface WebhookOptions {
  */
 export class WebhookRecords {
   readonly #context: RecordContext;
-  readonly #audit: AuditLog;
-  readonly #resolver: ConfigResolver;
+  readonly #writes: AuditedWrites;
 
-  constructor(context: RecordContext, audit: AuditLog, resolver: ConfigResolver) {
+  constructor(context: RecordContext, writes: AuditedWrites) {
     this.#context = context;
-    this.#audit = audit;
-    this.#resolver = resolver;
+    this.#writes = writes;
   }
 
   /** Stores a webhook under a name, and returns its new secret: it is shown this once. */
@@ -88,7 +85,7 @@ export class WebhookRecords {
     };
     // The path may be a credential, as that of Slack is.
     const details = { name, host: new URL(url).host, format, allow_private: allowPrivate };
-    await this.#write({ put }, { action: "webhook_set", principal, details });
+    await this.#writes.write({ put }, { action: "webhook_set", principal, details });
     return { secret };
   }
 
@@ -106,22 +103,7 @@ export class WebhookRecords {
     if ((await store.get(key, { consistent: true })) === undefined) return false;
     const details = { name };
     const write = { delete: key, condition: [ITEM_EXISTS] };
-    return this.#write(write, { action: "webhook_deleted", principal, details });
-  }
-
-  /** Returns false where the condition of the write does not hold. */
-  async #write(
-    write: Write,
-    entry: Omit<Parameters<AuditLog["entry"]>[0], "subject">,
-  ): Promise<boolean> {
-    const { store, namespaceId } = this.#context;
-    const days = await this.#resolver.auditRetentionDays();
-    const event = this.#audit.entry({ ...entry, subject: SYSTEM_SUBJECT }, days);
-    for (;;) {
-      const result = await store.transact([write, event, whileActive(namespaceId)]);
-      if (result.ok || result.failures.has(0)) return result.ok;
-      await checkActive(this.#context);
-    }
+    return this.#writes.write(write, { action: "webhook_deleted", principal, details });
   }
 }
 
