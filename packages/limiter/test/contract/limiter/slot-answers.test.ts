@@ -22,7 +22,7 @@ describeLimiterStores("slots over an outage", (store) => {
         if (outcome !== "ok") failed += 1;
       };
       // A locked file is waited for; other stores fail at once.
-      const timeoutMs = store.name === "sqlite" ? 500 : 20_000;
+      const timeoutMs = store.name === "sqlite" ? 500 : 2000;
       const options = { timeoutMs, virtualTimer: true, slotExpirySeconds: 600, onCall };
       await using broken = await breakable(store, "reset", options);
       const { limiter, repo, time } = broken.subject;
