@@ -328,7 +328,7 @@ export class DistributedBucketStore implements BucketStore {
     if (answers.some((answer) => answer?.kind === "outdated")) return { outcome: "outdated" };
     const balances = answers.map((answer, at) => balancesBefore(answer, legs[at] as Leg));
     const local = answers.every((answer) => answer?.kind !== "refused" || answer.local);
-    return this.#refuse(legs, balances, local, deadline);
+    return this.#refuse(legs, balances, local, deadline, answers);
   }
 
   async #refuse(
@@ -336,16 +336,22 @@ export class DistributedBucketStore implements BucketStore {
     known: readonly (readonly number[] | undefined)[],
     local: boolean,
     deadline: Deadline,
+    answers?: Answers,
   ): Promise<ConsumeResult> {
     const balancesMilli = await this.#fill(legs, known, deadline);
     const firsts = legs.map((leg) => this.#states.of(leg, 0));
     const shownAtMs = this.#states.shownAtMs(legs, firsts, this.#context.clock());
-    return refusedBy(legs, balancesMilli, local, firsts, shownAtMs, this.#periodsOf(legs));
+    const periods = this.#periodsOf(legs, answers);
+    return refusedBy(legs, balancesMilli, local, firsts, shownAtMs, periods);
   }
 
-  /** Returns the periods of legs as this process knows them. */
-  #periodsOf(legs: readonly Leg[]): SeenBalances["periods"] {
-    return legs.map((leg) => this.#states.periodsOf(leg, leg.config));
+  /** Returns the periods of legs as this process knows them, or as one found them that it took. */
+  #periodsOf(legs: readonly Leg[], answers?: Answers): SeenBalances["periods"] {
+    return legs.map((leg, at) => {
+      const answer = answers?.[at];
+      if (answer?.kind === "consumed") return answer.periods;
+      return this.#states.periodsOf(leg, leg.config);
+    });
   }
 
   /**

@@ -57,6 +57,22 @@ export function quotasEverywhereContract(store: StoreUnderTest): void {
     },
   );
 
+  extra("a refusal by one resource has the periods of the others as they were", async () => {
+    const subject = await opened(store, [DAILY]);
+    const { limiter, repo, time } = subject;
+    const other = await store.another(subject);
+    await repo.limits.setResource(OTHER.resource, [DAILY]);
+    const both = (req: number) =>
+      limiter.acquire({ ...KEY, consume: { req }, also: [{ ...OTHER, consume: { req } }] });
+    await both(1);
+    await repo.buckets.topUp({ ...KEY, amounts: { req: 5 } });
+    time.advance(2000);
+    // The first client has last seen that there is enough.
+    await other.limiter.acquire({ ...KEY, ...OTHER, consume: { req: 9 } });
+    const { statuses } = await refusalOf(both(2));
+    expect(statuses[0]).toMatchObject({ resource: "api", available: 14, used: 1 });
+  });
+
   extra("a total with a quota holds over all resources, and resets with its period", async () => {
     const subject = await opened(store, ["rpm:1000"]);
     const { limiter, repo } = subject;
