@@ -15,14 +15,14 @@ import type { BucketStates } from "../state/bucket-states.ts";
 import type { ConsumeAnswer } from "./step.ts";
 
 export type LegsStep =
-  /** Reads legs of which nothing is known: only then the scarce ones can go first. */
+  /** Reads legs of which too little is known: only then the scarce ones can go first. */
   | { readonly do: "read"; readonly legs: readonly number[] }
   | { readonly do: "consume"; readonly legs: readonly number[] }
   | { readonly do: "refund"; readonly legs: readonly number[] }
   | { readonly do: "read-balances"; readonly legs: readonly number[] };
 
 export interface LegsHistory {
-  /** The legs of which nothing was known were read. */
+  /** The legs of which too little was known were read. */
   readonly isRead: boolean;
   /** Aligned with the legs; missing for those that were not reached or failed. */
   readonly answers: readonly (ConsumeAnswer | undefined)[];
@@ -55,7 +55,7 @@ export function nextOfLegs(
   if (isStopped(history)) return afterStop(history);
   // Once a leg was consumed nothing is read: a read that fails would leave it consumed.
   const isFirst = !isRead && answers.every(isPending);
-  const unknown = isFirst ? at(legs, (leg) => states.countOf(leg) === undefined) : [];
+  const unknown = isFirst ? unknownOf(legs, states) : [];
   if (unknown.length > 0) return { do: "read", legs: unknown };
   const open = at(answers, (answer) => answer === undefined);
   if (open.length === 0) return undefined;
@@ -75,8 +75,19 @@ export function goesAgain(legs: readonly Leg[], history: LegsHistory): boolean {
 }
 
 /**
+ * Returns the legs that are read first: those of which nothing is known, and before a session begins
+ * all that the store has not shown within the last second.
+ */
+function unknownOf(legs: readonly Leg[], states: BucketStates): readonly number[] {
+  const unknown = at(legs, (leg) => states.countOf(leg) === undefined);
+  if (!legs.some((leg) => beginsSession(leg, states))) return unknown;
+  return at(legs, (leg) => !states.isShown(leg));
+}
+
+/**
  * Returns the legs that go next: one that had too little, or hardly enough; else all together. Legs
- * that begin a session go behind the others: a refund would leave it open.
+ * that begin a session go behind the others, one by one from the ancestors down: a refund would
+ * leave it open.
  */
 function firstOf(
   legs: readonly Leg[],
@@ -91,7 +102,7 @@ function firstOf(
   const refusing = open.find(lacks(1));
   if (refusing !== undefined) return [refusing];
   const others = open.filter((position) => !beginsSession(legs[position] as Leg, states));
-  const next = others.length > 0 ? others : open;
+  const next = others.length > 0 ? others : open.slice(-1);
   const scarce = next.find(lacks(2));
   return scarce === undefined ? next : [scarce];
 }

@@ -9,7 +9,7 @@ import type { ConsumeAnswer } from "@zae-limiter/limiter/buckets/distributed/con
 import { type Leg, UNLINKED } from "@zae-limiter/limiter/buckets/leg.ts";
 import { configOf } from "@zae-limiter/test-support/table.ts";
 import { expect, test } from "vitest";
-import { shardOf, situationOf } from "../known.ts";
+import { NOW, shardOf, situationOf } from "../known.ts";
 
 const CONSUMED: ConsumeAnswer = { kind: "consumed", parts: [], link: UNLINKED, balancesMilli: [0] };
 const REFUSED: ConsumeAnswer = { kind: "refused", balancesMilli: [0], local: false };
@@ -54,6 +54,14 @@ test.each([
   expect(next([legOf(one), legOf(other)])).toEqual({ do: "consume", legs: expected });
 });
 
+test("before a session begins, legs are read that were not shown within the last second", () => {
+  const legs = [{ ...legOf(1, "new"), config: SESSION }, legOf(1)];
+  expect(next(legs)).toEqual({ do: "read", legs: [0] });
+  const { states } = situationOf([shardOf(6)], { nowMs: NOW + 1000 });
+  expect(next(legs, {}, states)).toEqual({ do: "read", legs: [0, 1] });
+  expect(next([legOf(1), legOf(1)], {}, states)).toEqual({ do: "consume", legs: [0, 1] });
+});
+
 test("a leg that begins a session goes behind the others, unless it is certain to refuse", () => {
   const session = (tokens: number) => ({ ...legOf(tokens, "new"), config: SESSION });
   const known = { isRead: true };
@@ -62,7 +70,7 @@ test("a leg that begins a session goes behind the others, unless it is certain t
   const answers = [undefined, CONSUMED];
   expect(next(legs, { ...known, answers })).toEqual({ do: "consume", legs: [0] });
   expect(next([session(11), legOf(1)], known)).toEqual({ do: "consume", legs: [0] });
-  expect(next([session(1), session(2)], known)).toEqual({ do: "consume", legs: [0, 1] });
+  expect(next([session(1), session(2)], known)).toEqual({ do: "consume", legs: [1] });
   expect(next([session(0), legOf(1)], known)).toEqual({ do: "consume", legs: [0, 1] });
 });
 
