@@ -77,6 +77,18 @@ describeItemStores("a sharded bucket", (store) => {
     expect(shards.map((item) => item?.shard_count)).toEqual([1, undefined]);
   });
 
+  it("what is used of a quota is not below zero where not all shards were seen", async () => {
+    const subject = await opened(store, ["rpm:1000", "req:1000/day UTC", "tok:10/session:1hour"]);
+    await split(subject, 4);
+    const other = await store.another(subject);
+    for (const client of [subject, other]) {
+      const { statuses } = await client.limiter.acquire({ ...USER, consume: { req: 1, tok: 1 } });
+      for (const { limitName, limit, available, used } of statuses) {
+        if (limitName !== "rpm") expect(used).toBe(limit.capacity - available);
+      }
+    }
+  });
+
   it("a session of a bucket that has shards is divided among them, odd parts included", async () => {
     const subject = await opened(store, ["rpm:1000"]);
     await split(subject, 4);

@@ -75,8 +75,8 @@ export function goesAgain(legs: readonly Leg[], history: LegsHistory): boolean {
 }
 
 /**
- * Returns the legs that are read first: those of which nothing is known, and before a session begins
- * all that the store has not shown within the last second.
+ * Returns the legs that are read first: those of which nothing is known, and before a session
+ * begins all that the store has not shown within the last second.
  */
 function unknownOf(legs: readonly Leg[], states: BucketStates): readonly number[] {
   const unknown = at(legs, (leg) => states.countOf(leg) === undefined);

@@ -147,27 +147,34 @@ export function periodOfShard(
 /**
  * Returns the periods of the limits of a config in the shards of a bucket, summed. Where they
  * are in several, by the clocks and zones of several clients, the first shard says the end.
+ * `unseen`: shards that this process takes to be full.
  */
 export function periodsIn(
   shards: Iterable<StoredBucket>,
   { limits }: Pick<BucketConfig, "limits">,
   nowMs: number,
   rules?: BucketRules,
+  unseen: readonly Place[] = [],
 ): SeenPeriods | undefined {
   if (!limits.some(({ rate }) => isTimed(rate))) return undefined;
   const all = [...shards];
   return limits.map(({ name, rate }) => {
     if (rate.schedule !== undefined) return seenWindow(rate, nowMs);
     if (!hasPeriods(rate)) return undefined;
-    let sum: SeenPeriod | undefined;
+    let endMs: number | undefined;
+    let grantedMilli = 0;
     for (const bucket of all) {
-      const period = periodOfShard(bucket, bucket.limits.get(name), nowMs, rules);
-      if (period === undefined) continue;
-      const grantedMilli = (sum?.grantedMilli ?? 0) + period.grantedMilli;
-      const endMs = sum?.endMs ?? period.endMs;
-      sum = { endMs, grantedMilli, atMs: nowMs };
+      const stored = bucket.limits.get(name);
+      const period = periodOfShard(bucket, stored, nowMs, rules);
+      endMs ??= period?.endMs;
+      if (period !== undefined) grantedMilli += period.grantedMilli;
+      // A session that this shard is not in: the balance has its whole share.
+      else if (stored?.period !== undefined)
+        grantedMilli += allowanceAt(bucket, stored.rate).amountMilli;
     }
-    return sum ?? (all.length === 0 ? unusedPeriod(rate, nowMs) : undefined);
+    for (const place of unseen) grantedMilli += allowanceAt(place, rate).amountMilli;
+    if (endMs !== undefined) return { endMs, grantedMilli, atMs: nowMs };
+    return all.length === 0 ? unusedPeriod(rate, nowMs) : undefined;
   });
 }
 

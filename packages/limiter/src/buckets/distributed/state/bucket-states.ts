@@ -8,12 +8,12 @@ import { type BucketConfig, fits, gatesOf, type Leg, type SeenPeriods } from "..
 import { isTimed } from "../../periods.ts";
 import { KNOWN_MS, SPENT_MS, spentOf } from "../../spent.ts";
 import { evaluate } from "../plan/consume-plan.ts";
-import { periodsIn } from "../plan/period-plan.ts";
+import { type Place, periodsIn } from "../plan/period-plan.ts";
 import { type SeenBucket, shareAt } from "../plan/seen-bucket.ts";
 import { withConfig } from "../plan/with-config.ts";
 import { countBefore, originOf, SHARDS_MAX } from "../shards/shards.ts";
 import type { BucketRules } from "../table-traits.ts";
-import type { CachedState, CachedStates } from "./cached-states.ts";
+import { type CachedState, type CachedStates, mayRefuse, shownMs } from "./cached-states.ts";
 import { atMostFull, balancesOf, fullBalances } from "./shard-balances.ts";
 
 /** How long a throttled shard is avoided. */
@@ -329,13 +329,18 @@ export class BucketStates {
     if (!config.limits.some(({ rate }) => isTimed(rate))) return undefined;
     const nowMs = written?.atMs ?? this.clock();
     const shards = written === undefined ? [] : [written.bucket];
-    for (let shard = 0; shard < (this.countOf(name) ?? 1); shard += 1) {
-      const bucket = this.of(name, shard)?.bucket;
-      if (bucket !== undefined && shard !== written?.bucket.shard) shards.push(bucket);
+    const unseen: Place[] = [];
+    const shardCount = this.countOf(name) ?? 1;
+    for (let shard = 0; shard < shardCount; shard += 1) {
+      if (shard === written?.bucket.shard) continue;
+      const state = this.of(name, shard);
+      if (state?.bucket !== undefined) shards.push(state.bucket);
+      else if (state === undefined && !this.#isUnborn(name, shard))
+        unseen.push({ shard, shardCount });
     }
-    if (written !== undefined) return periodsIn(shards, config, nowMs);
+    if (written !== undefined) return periodsIn(shards, config, nowMs, undefined, unseen);
     const context = { namespaceId: this.#namespaceId, nowMs, rules: this.#rules };
-    return periodsIn(withConfig(shards, config, context), config, nowMs);
+    return periodsIn(withConfig(shards, config, context), config, nowMs, undefined, unseen);
   }
 
   /** Returns when the store showed the oldest shard of some buckets with these first shards. */
@@ -381,14 +386,4 @@ function add(sums: number[], amounts: readonly number[]): void {
   for (let at = 0; at < sums.length; at += 1) {
     sums[at] = (sums[at] as number) + (amounts[at] ?? 0);
   }
-}
-
-/** Returns when a state was shown; one that never was is a prediction from one that was. */
-function shownMs(state: CachedState | undefined, nowMs: number): number {
-  return state !== undefined && state.seenAtMs > 0 ? state.seenAtMs : nowMs;
-}
-
-/** Returns whether a state may refuse without a call. */
-function mayRefuse({ seenAtMs }: CachedState, nowMs: number, withinMs = KNOWN_MS): boolean {
-  return isRecent(seenAtMs, nowMs, withinMs);
 }

@@ -18,9 +18,11 @@
  */
 
 import { boundedMap } from "../../../base/bounded-map.ts";
+import { isRecent } from "../../../base/time.ts";
 import { invariant } from "../../../domain/check.ts";
 import type { Key } from "../../../storage/item.ts";
 import type { AmountsByName, Link } from "../../leg.ts";
+import { KNOWN_MS } from "../../spent.ts";
 import type { SeenBucket } from "../plan/seen-bucket.ts";
 
 const STATES_MAX = 10_000;
@@ -254,4 +256,14 @@ function without(
     limits.set(name, { ...stored, tokensMilli });
   }
   return { ...state, bucket: { ...bucket, limits } };
+}
+
+/** Returns when a state was shown; one that never was is a prediction from one that was. */
+export function shownMs(state: CachedState | undefined, nowMs: number): number {
+  return state !== undefined && state.seenAtMs > 0 ? state.seenAtMs : nowMs;
+}
+
+/** Returns whether a state may refuse without a call. */
+export function mayRefuse({ seenAtMs }: CachedState, nowMs: number, withinMs = KNOWN_MS): boolean {
+  return isRecent(seenAtMs, nowMs, withinMs);
 }

@@ -92,3 +92,13 @@ test("a split divides a balance, and opens the period that is due, with all of i
     expect(period?.endMs).toBe(nowMs < END_MS ? END_MS : END_MS + DAY_MS);
   }
 });
+
+test("a session in one of several shards counts what the others hold as granted, not as unused", () => {
+  const config = configOf(["a:10/session:5hour"]);
+  const made = { ...seen(itemOf(config, [1000])), shardCount: 2 };
+  const [idle] = seen(itemOf(config, [0])).limits;
+  const other = { ...made, shard: 1, limits: new Map(idle === undefined ? [] : [idle]) };
+  const [period] = periodsIn([made, other], config, NOW) ?? [];
+  expect(period).toEqual({ endMs: NOW + 5 * 3_600_000, grantedMilli: 10_000, atMs: NOW });
+  expect(periodsIn([other], config, NOW)).toEqual([undefined]);
+});
