@@ -161,21 +161,26 @@ export function periodsIn(
   return limits.map(({ name, rate }) => {
     if (rate.schedule !== undefined) return seenWindow(rate, nowMs);
     if (!hasPeriods(rate)) return undefined;
-    let endMs: number | undefined;
-    let grantedMilli = 0;
-    for (const bucket of all) {
-      const stored = bucket.limits.get(name);
-      const period = periodOfShard(bucket, stored, nowMs, rules);
-      endMs ??= period?.endMs;
-      if (period !== undefined) grantedMilli += period.grantedMilli;
-      // A session that this shard is not in: the balance has its whole share.
-      else if (stored?.period !== undefined)
-        grantedMilli += allowanceAt(bucket, stored.rate).amountMilli;
-    }
-    for (const place of unseen) grantedMilli += allowanceAt(place, rate).amountMilli;
-    if (endMs !== undefined) return { endMs, grantedMilli, atMs: nowMs };
+    const seen = all.map((bucket) => sharePeriod(bucket, bucket.limits.get(name), nowMs, rules));
+    const endMs = seen.find((share) => share.endMs !== undefined)?.endMs;
+    const others = unseen.map((place) => allowanceAt(place, rate).amountMilli);
+    const granted = [...seen.map((share) => share.grantedMilli), ...others];
+    if (endMs !== undefined)
+      return { endMs, grantedMilli: granted.reduce((one, other) => one + other, 0), atMs: nowMs };
     return all.length === 0 ? unusedPeriod(rate, nowMs) : undefined;
   });
+}
+
+/** Returns what a shard grants in its period; of a session that it is not in, its whole share. */
+function sharePeriod(
+  place: Place,
+  stored: StoredLimit | undefined,
+  nowMs: number,
+  rules: BucketRules | undefined,
+): Pick<PeriodLevel, "grantedMilli"> & Partial<Pick<PeriodLevel, "endMs">> {
+  if (stored?.period === undefined) return { grantedMilli: 0 };
+  const period = periodOfShard(place, stored, nowMs, rules);
+  return period ?? { grantedMilli: allowanceAt(place, stored.rate).amountMilli };
 }
 
 /** Returns the period of a limit in a bucket that does not exist yet. */
