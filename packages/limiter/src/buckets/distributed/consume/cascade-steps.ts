@@ -94,17 +94,22 @@ function firstOf(
   open: readonly number[],
   states: BucketStates,
 ): readonly number[] {
-  const lacks = (times: number) => (position: number) => {
+  const known = open.map((position) => {
     const leg = legs[position] as Leg;
-    const needed = gatesOf(leg.config, leg.amountsMilli).map((amount) => times * amount);
-    return exceeds(needed, states.lastBalances(leg, leg.config).balancesMilli);
-  };
-  const refusing = open.find(lacks(1));
-  if (refusing !== undefined) return [refusing];
-  const others = open.filter((position) => !beginsSession(legs[position] as Leg, states));
-  const next = others.length > 0 ? others : open.slice(-1);
+    const needed = gatesOf(leg.config, leg.amountsMilli);
+    return { position, needed, held: states.lastBalances(leg, leg.config).balancesMilli };
+  });
+  const lacks = (times: number) => (leg: (typeof known)[number]) =>
+    exceeds(
+      leg.needed.map((amount) => times * amount),
+      leg.held,
+    );
+  const refusing = known.find(lacks(1));
+  if (refusing !== undefined) return [refusing.position];
+  const others = known.filter(({ position }) => !beginsSession(legs[position] as Leg, states));
+  const next = others.length > 0 ? others : known.slice(-1);
   const scarce = next.find(lacks(2));
-  return scarce === undefined ? next : [scarce];
+  return (scarce === undefined ? next : [scarce]).map(({ position }) => position);
 }
 
 /** Whether a leg begins a session, as far as this process knows. */
