@@ -208,10 +208,10 @@ export class Share {
   change(flow: Flow, plannedMs: number, moved?: bigint, exact = false): void {
     this.refill(plannedMs);
     const before = this.rate;
+    const late = gainedBy(this.#flow, plannedMs, this.atMs);
     this.#flow = flow;
     const rate = flow.at(this.atMs);
     this.#rounded = true;
-    const late = this.#gained(plannedMs, this.atMs);
     if (rate.period !== before.period) {
       this.highest = ceilDiv(this.highest * rate.period, before.period);
       this.lowest = floorDiv(this.lowest * rate.period, before.period);
@@ -221,7 +221,7 @@ export class Share {
     this.rate = rate;
     if (plannedMs < this.atMs) {
       // The time since was counted by the old rate, and counts by the new one.
-      this.highest += this.#gained(plannedMs, this.atMs);
+      this.highest += gainedBy(flow, plannedMs, this.atMs);
       this.lowest -= ceilDiv(late * rate.period, before.period);
       this.#recounted += ceilDiv(late, before.period);
     }
@@ -238,7 +238,7 @@ export class Share {
   absorb(other: Share, flow: Flow, plannedMs: number): void {
     const untilMs = Math.max(plannedMs, this.atMs, other.atMs);
     for (const share of [this, other]) share.refill(untilMs);
-    const regained = 2n * this.#gained(plannedMs, untilMs);
+    const regained = 2n * gainedBy(this.#flow, plannedMs, untilMs);
     const before = this.rate.period;
     this.#flow = flow;
     const rate = flow.at(untilMs);
@@ -294,6 +294,17 @@ export class Share {
   #gained(fromMs: number, toMs: number): bigint {
     return BigInt(toMs - fromMs) * this.rate.refill;
   }
+}
+
+/** Returns what accrues in a time, through the boundaries in it. */
+function gainedBy(flow: Flow, fromMs: number, toMs: number): bigint {
+  let gained = 0n;
+  for (let atMs = fromMs; atMs < toMs; ) {
+    const endMs = Math.min(toMs, flow.endAt(atMs));
+    gained += BigInt(endMs - atMs) * flow.at(atMs).refill;
+    atMs = endMs;
+  }
+  return gained;
 }
 
 /** A balance as it is stored: relative to an epoch. */

@@ -7,7 +7,9 @@ import { bucketLandings, Ledger } from "@zae-limiter/simulator/checkers/ledger.t
 import { Moments } from "@zae-limiter/simulator/checkers/moments.ts";
 import { Returns } from "@zae-limiter/simulator/checkers/returns.ts";
 import { refuseGhost, Shape } from "@zae-limiter/simulator/checkers/shape.ts";
+import { flowOf, Share } from "@zae-limiter/simulator/checkers/share.ts";
 import { Totals } from "@zae-limiter/simulator/checkers/total.ts";
+import { windowsIn } from "@zae-limiter/simulator/checkers/windows.ts";
 import { mostOf } from "@zae-limiter/simulator/simulation/call-run.ts";
 import type { Landing, TableCall } from "@zae-limiter/testing/table/call.ts";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -66,6 +68,28 @@ function landing(before: Item | undefined, after: Item | undefined): Landing {
 }
 
 type Follow = (call: TableCall, ...landings: Landing[]) => void;
+
+describe("an ideal share with windows", () => {
+  // It begins at eight, and has twice the numbers until nine.
+  const limit = {
+    capacity: 60_000,
+    refill: 60_000,
+    period: 60_000,
+    windows: windowsIn("1h8s2000"),
+  };
+  const boundaryMs = START_MS + 3_600_000;
+
+  test("a split by a clock that is behind a boundary counts the time before it by its numbers", () => {
+    const plannedMs = boundaryMs - 2500;
+    const share = new Share(flowOf(limit, 1, 2), plannedMs, 0n);
+    share.refill(boundaryMs + 400);
+    share.change(flowOf(limit, 1, 8), plannedMs, 0n, true);
+    const stored = { tokens: 0n, epochMs: plannedMs, remainder: 0 };
+    expect(share.judge(stored)).toBeUndefined();
+    expect(share.judge({ ...stored, tokens: -700n })).toBe("below");
+    expect(share.judge({ ...stored, tokens: 2900n })).toBe("above");
+  });
+});
 
 describe("the ledger", () => {
   let follow: Follow;

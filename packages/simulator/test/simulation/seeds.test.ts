@@ -61,6 +61,7 @@ const FORMER_FAULTS: readonly [number, WorldName, string, number?][] = [
   [78_000_583, "slots", "a transaction that was refused and came late"],
   [78_000_086, "windows", "a checker that did not know what a late clock gives up at a boundary"],
   [92_000_978, "windows", "a checker that let no debt be deeper by what a late clock gives up"],
+  [95_000_011, "windows", "a checker that split a time with a boundary in it by the later numbers"],
   [61_000_411, "windows", "a bucket that was idle over a small window and was not cut by it"],
 ];
 
