@@ -192,7 +192,7 @@ function lineOf(id, builds) {
     const { mean, error } = meanOf(results.map((result) => result[name]));
     return `${name} ${Math.exp(mean).toFixed(3)} ± ${error.toFixed(3)}`;
   });
-  return `${id.padEnd(12)}${SCENARIOS[id].title.padEnd(40)}${figures.join("   ")}`;
+  return `${id.padEnd(12)}${SCENARIOS[id].title.padEnd(43)}${figures.join("   ")}`;
 }
 
 function run(command, args, cwd) {
