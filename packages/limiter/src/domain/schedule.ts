@@ -236,8 +236,14 @@ export function cronsOf(when: unknown): readonly string[] {
 /** Returns when an expression matches, in words that `cronsOf` reads; `cron(…)` without any. */
 export function whenText(cron: string): string {
   const read = readCron(cron);
-  const isWeekly = "edges" in read && read.days.size === 31 && read.months.size === 12;
-  if (!isWeekly || read.edges.length > RANGES_MAX) return `cron(${cron})`;
+  const hasWords =
+    "edges" in read &&
+    // Where one of two days suffices, the weekdays alone do not say when.
+    !read.isEitherDay &&
+    read.days.size === 31 &&
+    read.months.size === 12 &&
+    read.edges.length <= RANGES_MAX;
+  if (!hasWords) return `cron(${cron})`;
   const { edges, ends, weekdays } = read;
   const ranges = edges.map((edge, at) => `${timeText(edge)}-${timeText(ends[at] as number)}`);
   const times = ranges.join(",");

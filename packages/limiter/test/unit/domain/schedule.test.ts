@@ -55,6 +55,7 @@ describe("words of expressions", () => {
     ["* * * * *", "0-24"],
     ["* 9 1 * *", "cron(* 9 1 * *)"],
     ["* 9 * 12 *", "cron(* 9 * 12 *)"],
+    ["* 9 1-31 * 1-5", "cron(* 9 1-31 * 1-5)"],
     ["*/15 * * * *", "cron(*/15 * * * *)"],
   ])("the expression %s is the words %s", (cron, when) => {
     expect(whenText(cron)).toBe(when);
